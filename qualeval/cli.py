@@ -1,0 +1,316 @@
+"""The command line: parse, call, print, exit code. The only module that prints.
+
+Everything heavy is imported inside the commands, so that `--help` answers at once.
+"""
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, ParamSpec
+
+import typer
+
+from qualeval import __version__
+from qualeval.errors import OptionError, QualevalError, did_you_mean
+
+if TYPE_CHECKING:
+    from qualeval.run import RunOutcome
+    from qualeval.tasks.base import Task
+
+Arguments = ParamSpec("Arguments")
+
+app = typer.Typer(
+    name="qualeval",
+    help="How well does your locally served LLM answer? Numbers you can publish and defend.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+card_app = typer.Typer(help="Write a card, or check one.", no_args_is_help=True)
+lists_app = typer.Typer(help="Show, fetch or import question lists.", no_args_is_help=True)
+app.add_typer(card_app, name="card", rich_help_panel=None)
+app.add_typer(lists_app, name="lists", rich_help_panel=None)
+
+
+class ScheduleName(StrEnum):
+    """How parts share the pool."""
+
+    default = "default"
+    packed = "packed"
+    parts = "parts"
+
+
+class ListName(StrEnum):
+    """Lists that every part has."""
+
+    official = "official"
+    sample = "sample"
+
+
+def ends_with_its_code(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Show a QualevalError as its message and end with its exit code; Ctrl-C ends with 130."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except QualevalError as error:
+            typer.echo(f"qualeval: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("qualeval: interrupted", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"qualeval {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """How well does your locally served LLM answer? Numbers you can publish and defend."""
+
+
+CardPath = Annotated[Path, typer.Argument(metavar="CARD", help="The card: a JSON file.")]
+RunsDir = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Folder of all runs.")]
+
+
+@app.command()
+@ends_with_its_code
+def run(
+    card: CardPath,
+    parts: Annotated[
+        str | None, typer.Option(help="Parts to run, comma separated; all when not given.")
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Folder below DIR; default: the label.")
+    ] = None,
+    runs: RunsDir = Path("runs"),
+    lists: Annotated[
+        ListName | None, typer.Option(help="Use this list for every part, whatever the card says.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask only the first N items; the part stays open.")
+    ] = None,
+    repetition: Annotated[
+        bool, typer.Option("--repetition", help="Measure again, in a folder NAME-rep1, -rep2, ...")
+    ] = False,
+    schedule: Annotated[
+        ScheduleName, typer.Option(help="How parts share the server's slots.")
+    ] = ScheduleName.default,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Write requests and contracts, send nothing.")
+    ] = False,
+) -> None:
+    """Run the parts of a card to their end; the same command goes on where it stopped."""
+    from qualeval.card import load_card
+    from qualeval.run import RunOptions
+
+    options = RunOptions(
+        runs=runs,
+        command=" ".join(["qualeval", *sys.argv[1:]]),
+        parts=parts,
+        job=job,
+        lists=lists.value if lists else None,
+        limit=limit,
+        repetition=repetition,
+        schedule=schedule.value,
+    )
+    loaded = load_card(card)
+    if dry_run:
+        from qualeval.dry_run import dry_run as write_requests
+
+        for path, count in write_requests(loaded, card.parent, options).items():
+            typer.echo(f"{path}: {count:,} requests, none sent")
+        return
+    from qualeval.progress import progress_on
+    from qualeval.run import run as run_card
+
+    # A polite kill ends a run as Ctrl-C does: answers on disk, contract closed.
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    with progress_on(sys.stderr) as watcher:
+        outcome = run_card(loaded, card.parent, options, watcher)
+    _show_outcome(outcome)
+
+
+def _show_outcome(outcome: "RunOutcome") -> NoReturn:
+    from qualeval.table import text_table
+
+    typer.echo(text_table(outcome.summary))
+    typer.echo(f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)")
+    if outcome.stopped:
+        typer.echo(f"qualeval: {outcome.stopped}", err=True)
+    if outcome.complete:
+        raise typer.Exit(0)
+    open_parts = [p for p in outcome.summary.parts.values() if p.status != "ok"]
+    for part in open_parts:
+        typer.echo(f"qualeval: {part.part} is incomplete: {part.incomplete_because}", err=True)
+    if open_parts:
+        done = sum(part.answered for part in open_parts)
+        total = sum(part.n for part in open_parts)
+        again = f"{done} of {total} done; run the same command again to go on"
+        typer.echo(f"qualeval: {again}", err=True)
+    raise typer.Exit(130 if outcome.interrupted else 1)
+
+
+@app.command()
+@ends_with_its_code
+def doctor(card: CardPath) -> None:
+    """Send a handful of requests and say what would spoil a run."""
+    from qualeval.card import load_card
+    from qualeval.doctor import examine
+
+    findings = examine(load_card(card), card.parent)
+    width = max(len(finding.what) for finding in findings)
+    for finding in findings:
+        typer.echo(f"{finding.state:<5}  {finding.what:<{width}}  {finding.detail}")
+    raise typer.Exit(1 if any(finding.state == "fail" for finding in findings) else 0)
+
+
+@app.command("grade-file")
+@ends_with_its_code
+def grade_file(
+    part: Annotated[str, typer.Argument(help="The part whose grader to use.")],
+    replies: Annotated[
+        Path,
+        typer.Argument(metavar="REPLIES.jsonl", help='{"id", "text", "finish_reason"?} a line.'),
+    ],
+    items: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The items; default: the official list.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where verdicts go; default: the screen.")
+    ] = None,
+) -> None:
+    """Grade replies that were made elsewhere."""
+    from qualeval import grade_file as module
+
+    task = _task(part)
+    graded = module.grade_file(part, replies, items)
+    text = module.output_lines(task, graded)
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        _write_whole(out, text)
+    right = sum(reply.verdict.right for reply in graded)
+    cut = sum(reply.verdict.cut_off for reply in graded)
+    typer.echo(f"{part}: {right} right of {len(graded)} replies, {cut} cut off", err=True)
+
+
+def _task(part: str) -> "Task":
+    from qualeval.tasks import TASKS
+
+    if part not in TASKS:
+        hint = did_you_mean(part, TASKS)
+        raise OptionError(f"part '{part}' is unknown{hint}; there are: {', '.join(TASKS)}")
+    return TASKS[part]
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file at once or not at all."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        new.write_text(text, encoding="utf-8", newline="\n")
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise OptionError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@card_app.command("new")
+@ends_with_its_code
+def card_new(
+    base_url: Annotated[
+        str, typer.Argument(metavar="URL", help="The server, such as http://127.0.0.1:8000/v1")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path(
+        "card.json"
+    ),
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Environment variable that holds the key.")
+    ] = None,
+) -> None:
+    """Write a card by asking a running server."""
+    from qualeval.new_card import ask_for_card
+
+    if out.exists():
+        raise OptionError(f"--out: {out} is there already; name another file")
+    text, notes = ask_for_card(base_url, api_key_env)
+    _write_whole(out, text)
+    typer.echo(f"wrote {out}")
+    for note in notes:
+        typer.echo(f"  {note}")
+    typer.echo(f"next: qualeval card check {out}, qualeval doctor {out}, qualeval run {out}")
+
+
+@card_app.command("check")
+@ends_with_its_code
+def card_check(card: CardPath) -> None:
+    """Explain every fault of a card, or say what it means."""
+    from qualeval.card import load_card
+    from qualeval.new_card import explain
+
+    for line in explain(load_card(card), card.parent):
+        typer.echo(line)
+
+
+PartArgument = Annotated[str, typer.Argument(metavar="PART", help="The part.")]
+
+
+@lists_app.command("show")
+@ends_with_its_code
+def lists_show(part: PartArgument) -> None:
+    """Say what a part's official list is, and whether its questions are on this machine."""
+    from qualeval.lists import describe
+
+    for line in describe(_task(part)):
+        typer.echo(line)
+
+
+@lists_app.command("fetch")
+@ends_with_its_code
+def lists_fetch(part: PartArgument) -> None:
+    """Fetch a part's questions from the hub (HF_TOKEN, HF_ENDPOINT are obeyed)."""
+    from qualeval.lists import fetch
+
+    typer.echo(f"wrote {fetch(_task(part).source)}; every row is the pinned one")
+
+
+@lists_app.command("import")
+@ends_with_its_code
+def lists_import(
+    part: PartArgument,
+    path: Annotated[Path, typer.Argument(help="A .jsonl, .csv, .parquet or .zip, or a folder.")],
+) -> None:
+    """Take a part's questions from a file or folder."""
+    from qualeval.lists import import_rows
+
+    typer.echo(f"wrote {import_rows(_task(part).source, path)}; every row is the pinned one")
+
+
+@lists_app.command("pin", hidden=True)
+@ends_with_its_code
+def lists_pin(part: PartArgument, path: Path) -> None:
+    """Draw a part's official list from all rows of its source and print the pin."""
+    from qualeval.lists import drawn_pin, pin_text
+
+    typer.echo(pin_text(drawn_pin(_task(part), path)), nl=False)
+
+
+def main() -> None:
+    """The command `qualeval`."""
+    app()

@@ -1,0 +1,98 @@
+"""Grade replies that were made elsewhere: a file of replies, a file of items, one verdict a line.
+
+The same rules as in a run: reasoning is taken out first, a cut-off answer is wrong. Nothing is
+written unless every line could be read.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qualeval.errors import ListError, ReplyFileError, RequestError
+from qualeval.list_rows import rows_of_user_file
+from qualeval.lists import items_of_file, official_list
+from qualeval.records import Completion, Item, ItemId, Json, Verdict
+from qualeval.reply import cut_by, read_message
+from qualeval.tasks import TASKS
+from qualeval.tasks.base import Row, Task
+
+NO_LIMIT = 1 << 62
+"""A reply file does not say how many tokens were allowed; only its finish_reason tells a cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class GradedReply:
+    """One line of the output."""
+
+    id: ItemId
+    verdict: Verdict
+
+    def fields(self, task: Task) -> Json:
+        """The fields that the task's output has, in their order."""
+        known: Json = {**(self.verdict.details or {}), **self.verdict.model_dump(mode="python")}
+        return {"id": self.id} | {name: known.get(name) for name in task.verdict_fields}
+
+
+def grade_file(part: str, replies: Path, items: Path | None) -> list[GradedReply]:
+    """Verdicts on all replies, in their order; items without a reply are left out.
+
+    Raises ReplyFileError or ListError naming file and line.
+    """
+    task = TASKS[part]
+    known = items_of_file(task, items) if items else official_list(task).items
+    by_id = {str(item.id): item for item in known}
+    return list(_graded(task, by_id, replies))
+
+
+def _graded(task: Task, items: dict[str, Item], replies: Path) -> Iterator[GradedReply]:
+    seen: set[str] = set()
+    try:
+        for number, row in rows_of_user_file(replies):
+            where = f"{replies}:{number}"
+            id = row.get("id")
+            if not isinstance(id, int | str) or isinstance(id, bool):
+                raise ReplyFileError(f"{where}: field 'id' must be a text or a whole number")
+            if str(id) not in items:
+                raise ReplyFileError(f"{where}: id {id!r} is in no item of the list")
+            if str(id) in seen:
+                raise ReplyFileError(f"{where}: id {id!r} occurs twice")
+            seen.add(str(id))
+            verdict = task.grade(items[str(id)], completion_of(row, where))
+            yield GradedReply(items[str(id)].id, verdict)
+    except ListError as error:
+        raise ReplyFileError(str(error)) from None
+
+
+def completion_of(row: Row, where: str) -> Completion:
+    """The completion that a line {"id", "text", "finish_reason"?, "reasoning"?} stands for.
+
+    A missing or null finish_reason means `stop`. Raises ReplyFileError.
+    """
+    texts = {}
+    for name in ("text", "finish_reason", "reasoning"):
+        texts[name] = row.get(name)
+        if texts[name] is not None and not isinstance(texts[name], str):
+            raise ReplyFileError(f"{where}: field '{name}' must be a text or null")
+    if "text" not in row:
+        raise ReplyFileError(f"{where}: field 'text' is missing (null stands for no answer)")
+    message = read_message({"content": texts["text"], "reasoning": texts["reasoning"]})
+    finish_reason = texts["finish_reason"] or "stop"
+    try:
+        cut = cut_by(finish_reason, None, NO_LIMIT, message.unclosed)
+    except RequestError as error:
+        raise ReplyFileError(
+            f"{where}: {error}: such a reply is a failed request, not an answer; leave it out"
+        ) from None
+    return Completion(
+        text=message.text,
+        reasoning=message.reasoning,
+        reasoning_source=message.reasoning_source,
+        finish_reason=finish_reason,
+        cut_by=cut,
+    )
+
+
+def output_lines(task: Task, graded: list[GradedReply]) -> str:
+    """The output file: one JSON object a line, pure ASCII."""
+    return "".join(json.dumps(reply.fields(task)) + "\n" for reply in graded)

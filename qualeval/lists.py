@@ -1,0 +1,337 @@
+"""Fixed lists: draw, pin, fetch, import, verify.
+
+A list is official (drawn by hash, pinned with the hash of every row, kept in the list cache),
+`sample` (small, ours, in the package), or a file of the user. Whatever its kind, its items come
+with one sha256: that of its row hashes in list order, one a line.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from qualeval.errors import ListError
+from qualeval.list_rows import rows_of_hub, rows_of_user_file, tables_below, write_jsonl
+from qualeval.records import Item, ItemId, Record, now, sha256_of
+from qualeval.tasks import TASKS
+from qualeval.tasks.base import Draw, Row, Source, Task
+
+DRAW_SEED = 42
+"""A constant of the lists, not the card's seed."""
+
+QUOTA_RULE = "largest remainder on pool counts, ties by stratum name"
+
+
+class PinnedRow(Record):
+    """One row of an official list: no text, only what proves it."""
+
+    id: ItemId
+    stratum: str
+    sha256: str
+
+
+class Pin(Record):
+    """An official list, pinned: `sha256` is over the row hashes in list order."""
+
+    list: str
+    dataset: str
+    config: str | None
+    split: str
+    revision: str | None
+    namespace: str
+    seed: int
+    quota_rule: str
+    pool: int
+    left_out: dict[str, int]
+    sha256: str
+    rows: tuple[PinnedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """A list ready to be asked. `origin` says where its rows came from."""
+
+    id: str
+    kind: Literal["official", "sample", "file"]
+    items: tuple[Item, ...]
+    sha256: str
+    origin: Mapping[str, str | None]
+
+
+def list_sha256(row_hashes: Iterable[str]) -> str:
+    """sha256 of the row hashes in list order, one a line."""
+    return hashlib.sha256("".join(f"{h}\n" for h in row_hashes).encode()).hexdigest()
+
+
+def load_list(task: Task, choice: str, folder: Path) -> ItemList:
+    """The list that a card names: `official`, `sample`, or a path relative to `folder`.
+
+    An official list that is not in the cache is fetched. Raises ListError.
+    """
+    if choice == "sample":
+        packaged = files("qualeval.tasks") / "samples" / f"{task.source.name}.jsonl"
+        with_path = Path(str(packaged))
+        return _user_list(task, with_path, f"sample/{task.source.name}", "sample")
+    if choice == "official":
+        return official_list(task)
+    return _user_list(task, folder / choice, f"file:{Path(choice).name}", "file")
+
+
+def _user_list(task: Task, path: Path, id: str, kind: Literal["sample", "file"]) -> ItemList:
+    items = items_of_file(task, path)
+    return ItemList(id, kind, items, list_sha256(item.sha256 for item in items), {})
+
+
+def items_of_file(task: Task, path: Path) -> tuple[Item, ...]:
+    """The items of a JSON-lines file in the task's own format. Raises ListError with the line."""
+    items: dict[str, Item] = {}
+    for number, row in rows_of_user_file(path):
+        try:
+            item = task.item(row)
+        except (ValueError, RecursionError) as error:
+            raise ListError(f"{path}:{number}: {error}") from None
+        if str(item.id) in items:
+            raise ListError(f"{path}:{number}: id {item.id!r} occurs twice")
+        items[str(item.id)] = item
+    if not items:
+        raise ListError(f"{path}: holds no question")
+    return tuple(items.values())
+
+
+# Official lists
+
+
+@cache
+def pin_of(part: str) -> Pin:
+    """The pin of a part's official list, as shipped."""
+    text = (files("qualeval.tasks") / "lists" / f"{part}.json").read_text(encoding="utf-8")
+    return Pin.model_validate_json(text)
+
+
+def cache_folder() -> Path:
+    """Where list rows are kept: `$QUALEVAL_CACHE`, else the user's cache folder."""
+    chosen = os.environ.get("QUALEVAL_CACHE")
+    if chosen:
+        return Path(chosen) / "lists"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("qualeval")) / "lists"
+
+
+def official_list(task: Task) -> ItemList:
+    """The official list of a task, every row proved against its pin."""
+    rows_file = cache_folder() / f"{task.source.name}.jsonl"
+    if not rows_file.exists():
+        fetch(task.source)
+    pin = pin_of(task.name)
+    try:
+        rows = [row for _, row in rows_of_user_file(rows_file)]
+        chosen = pinned_rows(task.source, pin, rows, str(rows_file))
+    except ListError as error:
+        again = f"`qualeval lists fetch {task.source.name}` takes it anew"
+        raise ListError(f"{error}\n{again}") from None
+    try:
+        origin = json.loads(rows_file.with_suffix(".origin.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        origin = {"from": "unknown"}
+    items = tuple(task.official_item(row) for row in chosen)
+    return ItemList(pin.list, "official", items, pin.sha256, origin)
+
+
+def pinned_rows(source: Source, pin: Pin, rows: Iterable[Row], where: str) -> list[Row]:
+    """The rows of the pinned list, in its order.
+
+    Raises ListError naming the first id that is missing or whose row is not the pinned one.
+    """
+    by_id = {str(row.get(source.id_field)): row for row in rows}
+    chosen = []
+    for pinned in pin.rows:
+        row = by_id.get(str(pinned.id))
+        if row is None:
+            raise ListError(f"{where}: row {pinned.id} of list '{pin.list}' is missing")
+        lacking = [f for f in (*source.fields, source.stratum_field) if f not in row]
+        if lacking:
+            raise ListError(f"{where}: row {pinned.id} lacks column '{lacking[0]}'")
+        if not _is_pinned(source, pinned, row):
+            raise ListError(
+                f"{where}: row {pinned.id} differs from the pinned one of list '{pin.list}'; "
+                "this is another revision, and its results would not be comparable"
+            )
+        chosen.append(row)
+    return chosen
+
+
+def _is_pinned(source: Source, pinned: PinnedRow, row: Row) -> bool:
+    """Whether a row is the pinned one. The stratum need not be part of the hashed columns."""
+    try:
+        found = sha256_of(source.canonical(row))
+    except TypeError:  # a value, such as bytes, that no pinned row has
+        return False
+    return found == pinned.sha256 and row[source.stratum_field] == pinned.stratum
+
+
+def fetch(source: Source) -> Path:
+    """Fetch a source's rows from the hub into the cache; the path written. Raises ListError."""
+    rows, revision = rows_of_hub(source)
+    return _keep(source, rows, f"hub:{source.dataset}", {"from": "hub", "revision": revision})
+
+
+def import_rows(source: Source, path: Path) -> Path:
+    """Take a source's rows from a file or folder into the cache; the path written.
+
+    A folder or zip may hold several tables: the first one with all pinned rows is taken, whatever
+    else lies there. Raises ListError with what each candidate lacked.
+    """
+    problems = []
+    for name, rows in tables_below(path, source):
+        if isinstance(rows, ListError):
+            problems.append(str(rows))
+        elif rows and source.id_field in rows[0]:
+            try:
+                return _keep(source, rows, name, {"from": "file", "file": Path(name).name})
+            except ListError as error:
+                problems.append(str(error))
+    nothing = f"{path}: holds no table with the columns of {source.dataset}"
+    raise ListError("\n".join(problems) or nothing)
+
+
+def _keep(
+    source: Source, rows: Iterable[Row], where: str, origin: Mapping[str, str | None]
+) -> Path:
+    """Write the rows that any pinned list of the source needs, proved, into the cache."""
+    rows = list(rows)
+    kept: dict[str, Row] = {}
+    columns = dict.fromkeys((*source.fields, source.stratum_field))
+    for task in tasks_of(source):
+        for row in pinned_rows(source, pin_of(task.name), rows, where):
+            kept[str(row[source.id_field])] = {column: row[column] for column in columns}
+    target = cache_folder() / f"{source.name}.jsonl"
+    facts = {"dataset": source.dataset, "taken": now(), **origin}
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target.with_suffix(".origin.json"), json.dumps(facts).encode())
+        _replace(target, write_jsonl(list(kept.values())))
+    except OSError as error:
+        raise ListError(f"{target}: cannot be written: {error.strerror}") from None
+    return target
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        new.write_bytes(data)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def tasks_of(source: Source) -> list[Task]:
+    """The tasks whose official lists are drawn from a source."""
+    return [task for task in TASKS.values() if task.source.name == source.name]
+
+
+# Drawing
+
+
+def draw_key(namespace: str, id: object) -> str:
+    """The hash that rows are sorted by: independent of row order and of any random generator."""
+    return hashlib.sha256(f"qualeval/{namespace}/v1/{DRAW_SEED}/{id}".encode()).hexdigest()
+
+
+def quotas(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """Seats of each stratum out of `size`, by the largest-remainder method; ties by name."""
+    total = sum(counts.values())
+    seats = {name: size * count // total for name, count in counts.items()}
+    by_remainder = sorted(counts, key=lambda name: (-(size * counts[name] % total), name))
+    for name in by_remainder[: size - sum(seats.values())]:
+        seats[name] += 1
+    return seats
+
+
+def drawn(source: Source, draw: Draw, pool: Sequence[Row]) -> list[Row]:
+    """The rows of an official list: strata by name, hash order within a stratum."""
+    strata: dict[str, list[Row]] = {}
+    for row in pool:
+        strata.setdefault(str(row[source.stratum_field]), []).append(row)
+    size = len(pool) if draw.size is None else draw.size
+    seats = quotas({name: len(rows) for name, rows in strata.items()}, size)
+    chosen: list[Row] = []
+    for name in sorted(strata):
+        order = sorted(strata[name], key=lambda r: draw_key(draw.namespace, r[source.id_field]))
+        chosen += order[: seats[name]]
+    return chosen
+
+
+def make_pin(task: Task, rows: Iterable[Row], revision: str | None) -> Pin:
+    """The pin of a task's official list, drawn from all rows of its source."""
+    source = task.source
+    pool = source.clean(rows)
+    pinned = tuple(
+        PinnedRow(
+            id=row[source.id_field],
+            stratum=str(row[source.stratum_field]),
+            sha256=sha256_of(source.canonical(row)),
+        )
+        for row in drawn(source, task.draw, pool.rows)
+    )
+    return Pin(
+        list=f"qualeval/{task.name}-{len(pinned)}/v1",
+        dataset=source.dataset,
+        config=source.config,
+        split=source.split,
+        revision=revision,
+        namespace=task.draw.namespace,
+        seed=DRAW_SEED,
+        quota_rule=QUOTA_RULE,
+        pool=len(pool.rows),
+        left_out=dict(pool.left_out),
+        sha256=list_sha256(row.sha256 for row in pinned),
+        rows=pinned,
+    )
+
+
+def drawn_pin(task: Task, path: Path) -> Pin:
+    """The pin drawn from the first table below `path` that has the source's columns.
+
+    Raises ListError when there is none.
+    """
+    for name, rows in tables_below(path, task.source):
+        wanted = task.source.config or ""
+        if rows and task.source.id_field in rows[0] and wanted in name:
+            return make_pin(task, rows, None)
+    raise ListError(f"{path}: holds no table with the columns of {task.source.dataset}")
+
+
+def pin_text(pin: Pin) -> str:
+    """A pin as the file in `tasks/lists/`: one row a line, so that a change shows as a line."""
+    head = pin.model_dump(exclude={"rows"})
+    rows = ",\n".join("  " + json.dumps(row.model_dump()) for row in pin.rows)
+    return json.dumps(head, indent=1)[:-2] + f',\n "rows": [\n{rows}\n ]\n}}\n'
+
+
+def describe(task: Task) -> list[str]:
+    """What a task's official list is and whether its rows are here, a line each; no text."""
+    pin = pin_of(task.name)
+    rows_file = cache_folder() / f"{task.source.name}.jsonl"
+    strata: dict[str, int] = {}
+    for row in pin.rows:
+        strata[row.stratum] = strata.get(row.stratum, 0) + 1
+    lines = [
+        f"list      {pin.list}, {len(pin.rows)} items, sha256 {pin.sha256}",
+        f"drawn     from {pin.pool:,} rows of {pin.dataset} ({pin.split}), {pin.quota_rule}",
+        "left out  " + (", ".join(f"{n} {why}" for why, n in pin.left_out.items()) or "none"),
+        "strata    " + ", ".join(f"{name} {count}" for name, count in strata.items()),
+    ]
+    if task.source.gated:
+        lines.append("gated     its text stays on this machine: never published, never printed")
+    if not rows_file.exists():
+        hint = f"qualeval lists fetch {task.name}, or: qualeval lists import {task.name} FILE"
+        return [*lines, f"here      no ({rows_file}); {hint}"]
+    official_list(task)
+    return [*lines, f"here      yes, every row proved: {rows_file}"]

@@ -1,0 +1,118 @@
+"""A card written by asking a server, and a card explained in words."""
+
+import json
+from pathlib import Path
+
+import anyio
+
+from qualeval.card import Card, Dialect, checked_url
+from qualeval.client import ModelClient
+from qualeval.errors import CardError, OptionError, RequestError, ServerGoneError
+from qualeval.records import Json
+from qualeval.server_facts import ServerFacts, facts_of
+
+PATHS_OF: tuple[tuple[Dialect, str], ...] = (
+    ("llama.cpp", "/props"),
+    ("sglang", "/get_server_info"),
+    ("sglang", "/server_info"),
+    ("vllm", "/version"),
+)
+"""Side paths that give a server's dialect away, asked in this order."""
+
+
+def ask_for_card(base_url: str, api_key_env: str | None) -> tuple[str, list[str]]:
+    """The text of a card for the server at `base_url`, and what its owner should still fill in.
+
+    Raises OptionError for an address that is none, ServerGoneError when nobody answers.
+    """
+    import os
+
+    try:
+        url = checked_url(base_url)
+    except ValueError as error:
+        raise OptionError(f"URL: {error}") from None
+    key = os.environ.get(api_key_env) if api_key_env else None
+    facts, dialect = anyio.run(_ask, url, key)
+    if not facts.models:
+        raise CardError(f"{url}: lists no model")
+    server: Json = {
+        "base_url": url,
+        "model": facts.models[0],
+        "dialect": dialect,
+        "slots": facts.slots,
+        "slots_source": facts.slots_source,
+        "context_tokens": facts.context_tokens,
+        "context_source": facts.context_source,
+        "api_key_env": api_key_env,
+    }
+    card: Json = {
+        "label": facts.models[0].rsplit("/", maxsplit=1)[-1],
+        "server": server,
+        "sampling": {},
+        "sampling_source": None,
+        "seed": 42,
+        "thinking": {"off": None, "on": None},
+        "setup": {"hardware": None, "engine": {"name": facts.engine_version}},
+    }
+    notes = [
+        "sampling is empty: the server's own defaults apply; give the model card's values",
+        "thinking has no switch yet: for Qwen3 and GLM it is "
+        '{"chat_template_kwargs": {"enable_thinking": false}} for off, true for on',
+    ]
+    if facts.slots is None:
+        notes.insert(0, "server.slots: the server does not tell; give how many requests it takes")
+    return json.dumps(card, indent=2, ensure_ascii=False) + "\n", notes
+
+
+async def _ask(url: str, key: str | None) -> tuple[ServerFacts, Dialect]:
+    async with ModelClient(url, api_key=key) as client:
+        try:
+            dialect = await _dialect_of(client)
+            return await facts_of(client, dialect, ""), dialect
+        except RequestError as error:
+            raise ServerGoneError(f"{url} does not answer: {error}") from None
+
+
+async def _dialect_of(client: ModelClient) -> Dialect:
+    await client.ask("GET", "/v1/models")
+    for dialect, path in PATHS_OF:
+        try:
+            if isinstance(json.loads(await client.ask("GET", path)), dict):
+                return dialect
+        except (RequestError, ValueError):
+            continue
+    return "openai"
+
+
+def explain(card: Card, folder: Path) -> list[str]:
+    """What a card means, one line a setting, with the source of each."""
+    server = card.server
+    place = server.embedded or ", ".join(endpoint.base_url for endpoint in server.places())
+    slots = server.slots or sum(endpoint.slots or 0 for endpoint in server.places())
+    lines = [
+        f"label     {card.label}",
+        f"server    {place} ({server.dialect}), model {server.model}",
+        f"slots     {slots or 'not given: the server is asked'}{_source(server.slots_source)}",
+        f"context   {server.context_tokens or 'not given: the server is asked'}"
+        f"{_source(server.context_source)}",
+        f"sampling  {json.dumps(card.sampling) if card.sampling else 'none sent'}"
+        f"{_source(card.sampling_source)}",
+        f"seed      {card.seed}",
+    ]
+    for mode in ("off", "on"):
+        switch = card.thinking.of(mode)
+        said = json.dumps(switch) if switch is not None else "nothing sent (warned in each row)"
+        lines.append(f"thinking  {mode}: {said}")
+    for name, part in card.parts.items():
+        changed = part.model_dump(exclude_defaults=True)
+        lines.append(f"part      {name}: {json.dumps(changed) if changed else 'as published'}")
+    if card.tokenizer and not (folder / card.tokenizer).is_file():
+        raise CardError(f"tokenizer: there is no file {folder / card.tokenizer}")
+    deviations = len(card.setup.deviations) if card.setup else 0
+    if deviations:
+        lines.append(f"setup     run with {deviations} deviations from the recipe")
+    return [*lines, f"sha256    {card.sha256}", "the card is good"]
+
+
+def _source(source: str | None) -> str:
+    return f" (source: {source})" if source else " (source: not stated)"

@@ -1,0 +1,414 @@
+"""One run: plan -> contract -> pool -> raw replies -> grade -> answers -> summary.
+
+`run` decides nothing about a benchmark, a number or a request; it brings the modules that do into
+their order, and makes sure that what was answered stays on disk whatever ends the run.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Protocol
+
+import anyio
+
+from qualeval import contract as contracts
+from qualeval.card import Card, Endpoint
+from qualeval.client import ModelClient, ssl_for
+from qualeval.errors import CardError, OptionError, QualevalError, ServerGoneError
+from qualeval.grading import finish_part
+from qualeval.plan import PartPlan, Schedule, chosen_parts, groups, plan_part
+from qualeval.pool import InFlightMeter, run_pool
+from qualeval.preflight import Place, look_at, refuse_what_does_not_fit, slots_warnings
+from qualeval.records import (
+    Completion,
+    Contract,
+    FailedRequest,
+    InFlight,
+    Item,
+    RawReply,
+    Request,
+    RunSummary,
+    Summary,
+    Verdict,
+    key_of,
+    now,
+)
+from qualeval.retry import Asker, Gate, GivenUp
+from qualeval.runfolder import RawReplies, RunFolder, read_contract
+from qualeval.summarize import summarize_run
+
+ALIKE = 5
+"""When this many first requests of a part are all given up in the same way, the part stops."""
+
+
+class Watcher(Protocol):
+    """Who is told how the run goes; `say` for events, the rest for the progress line."""
+
+    def say(self, message: str) -> None:
+        """An event worth a line."""
+
+    def part_starts(self, name: str, done: int, total: int) -> None:
+        """A part begins, with so many answers already on disk."""
+
+    def answered(self, name: str, verdict: Verdict | None) -> None:
+        """A request ended: with a verdict, or given up (None)."""
+
+    def in_flight(self, change: int) -> None:
+        """A request was sent (1) or came back (-1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What the command line says beyond the card."""
+
+    runs: Path
+    command: str
+    parts: str | None = None
+    job: str | None = None
+    lists: str | None = None
+    limit: int | None = None
+    repetition: bool = False
+    schedule: Schedule = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """Where the run is and what it found; `stopped` says what ended it early, if anything did."""
+
+    folder: Path
+    summary: RunSummary
+    stopped: str | None
+    interrupted: bool
+
+    @property
+    def complete(self) -> bool:
+        """True when every part asked for has all its answers."""
+        return self.stopped is None and all(p.status == "ok" for p in self.summary.parts.values())
+
+
+@dataclass(slots=True)
+class PartRun:
+    """One part while it runs."""
+
+    plan: PartPlan
+    contract: Contract
+    items: dict[str, Item]
+    missing: list[tuple[str, int]]
+    meter: InFlightMeter
+    started: float | None = None
+    stopped: str | None = None
+    first_kinds: list[str] = field(default_factory=list)
+    finished_any: bool = False
+
+    def requests(self) -> Iterator[Request]:
+        """The requests that have no answer on disk yet, made one at a time."""
+        for id, repeat in self.missing:
+            yield self.plan.request(self.items[id], repeat)
+
+    def ended_alike(self, kind: str | None) -> bool:
+        """Note how a request ended; True when the first ones were all given up in one way."""
+        if kind is None:
+            self.finished_any = True
+        if self.finished_any:
+            return False
+        self.first_kinds.append(kind or "")
+        enough = len(self.first_kinds) == min(ALIKE, len(self.missing))
+        return enough and len(set(self.first_kinds)) == 1
+
+
+@dataclass(slots=True)
+class Work:
+    """A request on its way through the pool."""
+
+    request: Request
+    part: PartRun
+    attempts: int = 0
+
+
+def job_name(label: str) -> str:
+    """A label as the name of a folder: lower case, dashes for all else."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in label.lower())
+    return "-".join(filter(None, kept.split("-"))).strip(".") or "run"
+
+
+def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunOutcome:
+    """Run the chosen parts of a card (whose relative paths start at `folder`) to their end.
+
+    Answers already in the job's folder are not asked again. Raises QualevalError before the first
+    request when card, list, option, folder or conditions do not allow a run; after that, what ends
+    the run early stands in the outcome.
+    """
+    names = chosen_parts(options.parts)
+    plans = [plan_part(card, name, folder, options.lists, options.limit) for name in names]
+    path = run_path(card, options, plans)
+    with RunFolder(path) as files:
+        from qualeval.embedded import running  # starts processes; most cards need none
+
+        for line in (line for plan in plans for line in files.repair(plan.name)):
+            watcher.say(line)
+        server = card.server
+        embedded = (
+            running(server.embedded, server.slots or 4, server.context_tokens or 4096,
+                    files.file("server.log"))
+            if server.embedded
+            else nullcontext(None)
+        )  # fmt: skip
+        with embedded as own:
+            reached = card
+            if own is not None:
+                place = server.model_copy(update={"base_url": own.base_url, "embedded": None})
+                reached = card.model_copy(update={"server": place})
+            session = RunSession(card, reached, plans, files, options, watcher)
+            if own is not None:
+                session.process_started = own.started
+            return session.run()
+
+
+def run_path(card: Card, options: RunOptions, plans: Sequence[PartPlan]) -> Path:
+    """The folder of the job; with `repetition` the first one that is not complete yet."""
+    name = options.job or job_name(card.label)
+    if name in (".", "..") or "/" in name or "\\" in name:
+        raise OptionError(f"--job: '{name}' is no name of a folder")
+    path = options.runs / name
+    number = 0
+    while options.repetition and (number == 0 or _is_complete(path, plans)):
+        number += 1
+        path = options.runs / f"{name}-rep{number}"
+    return path
+
+
+def _is_complete(path: Path, plans: Sequence[PartPlan]) -> bool:
+    return all(len(RawReplies(path / f"{p.name}.gen.jsonl")) >= p.size for p in plans)
+
+
+class RunSession:
+    """One start of the command on a run folder."""
+
+    process_started: str | None = None
+
+    def __init__(
+        self,
+        card: Card,
+        reached: Card,
+        plans: list[PartPlan],
+        files: RunFolder,
+        options: RunOptions,
+        watcher: Watcher,
+    ) -> None:
+        self.card = card
+        self.reached = reached
+        self.plans = plans
+        self.files = files
+        self.options = options
+        self.watcher = watcher
+        self.stopped: str | None = None
+        self.interrupted = False
+
+    def say(self, message: str, part: str = "-") -> None:
+        """Tell the log and whoever watches."""
+        self.files.log(message, part)
+        self.watcher.say(message if part == "-" else f"{part}: {message}")
+
+    def run(self) -> RunOutcome:
+        """Ask what is missing, then grade and summarize what is there."""
+        for plan in self.plans:
+            here = contracts.new_contract(contracts.conditions_of(plan, self.card))
+            there = read_contract(self.files.file(f"{plan.name}.contract.json"))
+            if there is not None:
+                where = str(self.files.file(f"{plan.name}.contract.json"))
+                contracts.same_conditions(there, here, where)
+        missing = {plan.name: self._missing(plan) for plan in self.plans}
+        self.files.write("card.json", self.card.model_dump_json(indent=2))
+        if any(missing.values()):
+            try:
+                anyio.run(self._ask, missing)
+            except KeyboardInterrupt:
+                self.interrupted = True
+                self.stopped = "interrupted; run the same command again to go on"
+            except (CardError, OptionError):
+                raise
+            except ServerGoneError as error:
+                self.stopped = str(error)
+                if not any(map(self._contract_exists, self.plans)):
+                    raise
+            except QualevalError as error:
+                self.stopped = str(error)
+        return self._outcome()
+
+    def _contract_exists(self, plan: PartPlan) -> bool:
+        return self.files.file(f"{plan.name}.contract.json").exists()
+
+    def _missing(self, plan: PartPlan) -> list[tuple[str, int]]:
+        """Keys of the items asked for (within the limit) that have no reply on disk."""
+        there = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
+        keys = (key_of(item.id, r) for r in range(plan.repeats) for item in plan.items)
+        return [key for key in keys if key not in there]
+
+    # Asking
+
+    async def _ask(self, missing: dict[str, list[tuple[str, int]]]) -> None:
+        key_name = self.card.server.api_key_env
+        api_key = os.environ.get(key_name) if key_name else None
+        if key_name and not api_key:
+            raise CardError(f"server.api_key_env: environment variable {key_name} is not set")
+        async with AsyncExitStack() as stack:
+
+            async def client(endpoint: Endpoint) -> ModelClient:
+                return await stack.enter_async_context(
+                    ModelClient(
+                        endpoint.base_url,
+                        api_key=api_key,
+                        timeouts=self.card.timeouts,
+                        ssl_context=contexts[endpoint.base_url],
+                    )
+                )
+
+            endpoints = self.reached.server.places()
+            contexts = {e.base_url: ssl_for(e.base_url) for e in endpoints}
+            probes = [await client(endpoint) for endpoint in endpoints]
+            places = await look_at(self.reached, probes)
+            open_plans = [plan for plan in self.plans if missing[plan.name]]
+            notes = await refuse_what_does_not_fit(self.reached, open_plans, places, probes)
+            for note in [*slots_warnings(places), *notes]:
+                self.say(note)
+            askers: list[Asker[Work]] = []
+            for place, probe in zip(places, probes, strict=True):
+                gate = self._gate(probe)
+                for _ in range(place.slots):
+                    askers.append(self._asker(await client(place.endpoint), gate, place.model))
+            for group in groups(open_plans, self.options.schedule):
+                await self._ask_group(group, missing, places, askers)
+
+    def _gate(self, probe: ModelClient) -> Gate:
+        async def look() -> None:
+            await probe.ask("GET", "/v1/models")
+
+        return Gate(look, self.card.retries.max_wait, self.say)
+
+    def _asker(self, client: ModelClient, gate: Gate, model: str) -> Asker[Work]:
+        async def send(work: Work) -> Completion:
+            extra = {"model": model}
+            if work.part.plan.salted:
+                extra["cache_salt"] = secrets.token_hex(16)
+            work.part.meter.enter()
+            self.watcher.in_flight(1)
+            try:
+                return await client.complete(work.request, extra)
+            finally:
+                work.part.meter.leave()
+                self.watcher.in_flight(-1)
+
+        return Asker(send, gate, self.card.retries, self.files.log)
+
+    async def _ask_group(
+        self,
+        group: Sequence[PartPlan],
+        missing: dict[str, list[tuple[str, int]]],
+        places: Sequence[Place],
+        askers: Sequence[Asker[Work]],
+    ) -> None:
+        """Run the parts of one group through the pool; their contracts are on disk before."""
+        parts = [
+            self._open_part(plan, missing[plan.name], places, alone=len(group) == 1)
+            for plan in group
+        ]
+
+        def work() -> Iterator[Work]:
+            for part in parts:
+                for request in part.requests():
+                    if part.stopped:
+                        break
+                    part.started = part.started or monotonic()
+                    yield Work(request, part)
+
+        try:
+            await run_pool(askers, work(), self._done)
+        finally:
+            for part in parts:
+                self._close_part(part)
+
+    def _open_part(
+        self,
+        plan: PartPlan,
+        missing: list[tuple[str, int]],
+        places: Sequence[Place],
+        *,
+        alone: bool,
+    ) -> PartRun:
+        path = self.files.file(f"{plan.name}.contract.json")
+        contract = read_contract(path) or contracts.new_contract(
+            contracts.conditions_of(plan, self.card)
+        )
+        identity = places[0].identity()
+        if self.process_started:
+            identity["process_started"] = self.process_started
+        if len(places) > 1:
+            identity["replicas"] = [place.identity() for place in places[1:]]
+        session = contracts.new_session(
+            self.card,
+            command=self.options.command,
+            items=len(plan.items) * plan.repeats,
+            slots=sum(place.slots for place in places),
+            slots_source=places[0].slots_source,
+            schedule=self.options.schedule,
+            alone=alone,
+            server=identity,
+        )
+        contract = contracts.with_session(contract, session)
+        self.files.write(path.name, contract.model_dump_json(indent=2))
+        self.files.log(f"session starts: {len(missing)} of {plan.size} to ask", plan.name)
+        self.watcher.part_starts(plan.name, plan.size - len(missing), plan.size)
+        items = {str(item.id): item for item in plan.items}
+        return PartRun(plan, contract, items, missing, InFlightMeter(monotonic))
+
+    def _done(self, work: Work, outcome: Completion | GivenUp) -> None:
+        """Put one outcome on disk, then tell how it looks."""
+        part, request = work.part, work.request
+        if isinstance(outcome, Completion):
+            self.files.append(part.plan.name, "gen", RawReply.of(request, outcome))
+            verdict = part.plan.task.grade(part.items[str(request.id)], outcome)
+            self.watcher.answered(part.plan.name, verdict)
+            part.ended_alike(None)
+            return
+        failed = FailedRequest(
+            id=request.id,
+            repeat=request.repeat,
+            kind=outcome.error.kind,
+            message=str(outcome.error),
+            attempts=outcome.attempts,
+            ended=now(),
+        )
+        self.files.append(part.plan.name, "errors", failed)
+        self.watcher.answered(part.plan.name, None)
+        if part.ended_alike(failed.kind) and not part.stopped:
+            part.stopped = f"the first requests all failed alike: {failed.message}"
+            self.say(f"stopped: {part.stopped}", part.plan.name)
+
+    def _close_part(self, part: PartRun) -> None:
+        """Write the end of the session into the contract."""
+        sessions = part.contract.sessions
+        wall = monotonic() - part.started if part.started is not None else 0.0
+        ended = sessions[-1].model_copy(
+            update={
+                "ended": now(),
+                "wall_time": round(wall, 3),
+                "in_flight": InFlight(mean=round(part.meter.mean, 3), most=part.meter.most),
+            }
+        )
+        part.contract = contracts.with_last_session(part.contract, ended)
+        self.files.write(f"{part.plan.name}.contract.json", part.contract.model_dump_json(indent=2))
+
+    # Afterwards
+
+    def _outcome(self) -> RunOutcome:
+        summaries: dict[str, Summary] = {}
+        for plan in self.plans:
+            if self._contract_exists(plan):
+                summaries[plan.name] = finish_part(self.files, plan, self.card.label)
+        whole = summarize_run(self.card.label, summaries)
+        self.files.write("summary.json", whole.model_dump_json(indent=2))
+        return RunOutcome(self.files.path, whole, self.stopped, self.interrupted)

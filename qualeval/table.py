@@ -1,0 +1,183 @@
+"""Summaries -> the table a person would paste into a page, as aligned text or Markdown. Pure."""
+
+import unicodedata
+from collections.abc import Sequence
+from fractions import Fraction
+
+from qualeval.records import NOT_COMPARABLE, RunSummary, Summary
+from qualeval.stats import half_up
+
+Row = tuple[str, ...]
+
+HEAD: Row = ("", "result, 95 % margin", "right", "cut off", "low to high", "errors")
+
+INTERVAL_NOTE = (
+    "low to high is the 95 % Wilson interval; ± is half its width and is not centred on the result"
+)
+
+
+def points(share: float, places: int = 1) -> str:
+    """A share as points with so many decimals, half rounded up."""
+    return half_up(Fraction(share) * 100, places)
+
+
+def percent_of(right: int, n: int) -> str:
+    """right / n in percent with one decimal, half rounded up from the integers."""
+    return half_up(Fraction(100 * right, n), 1)
+
+
+def rows(summary: Summary) -> list[Row]:
+    """The lines of one part: row, subtitle, and for `think` tokens and seconds."""
+    lines = [(summary.title, *_figures(summary)), (f"  {_subtitle(summary)}",)]
+    if summary.thinking == "on":
+        lines.append((f"  {_effort(summary)}",))
+    return lines
+
+
+def _figures(summary: Summary) -> Row:
+    counts = f"{summary.right} / {summary.n}"
+    cut, errors = str(summary.cut_off), str(summary.errors)
+    if summary.accuracy is None or summary.margin is None:
+        why = f"incomplete ({summary.incomplete_because})"
+        return (why, f"{summary.answered} of {summary.n} answered", cut, "", errors)
+    low, high = points(summary.ci_low or 0.0), points(summary.ci_high or 0.0)
+    result = f"{percent_of(summary.right, summary.n)} % ± {points(summary.margin)} pts"
+    return (result, counts, cut, f"{low} to {high}", errors)
+
+
+def _subtitle(summary: Summary) -> str:
+    marks = [summary.subtitle]
+    if summary.limits:
+        marks.append("not the published limits: " + ", ".join(summary.limits))
+    if summary.repeats > 1:
+        marks.append(f"{summary.repeats} answers a question")
+    return "; ".join(marks)
+
+
+def _effort(summary: Summary) -> str:
+    """Median tokens, and seconds per question with a note when other work ran beside it."""
+    said = []
+    if summary.median_completion_tokens is not None:
+        said.append(f"median {thousands(summary.median_completion_tokens)} tokens")
+    if summary.median_seconds is not None:
+        load = "" if summary.alone else " (mixed load)"
+        said.append(f"{half_up(Fraction(summary.median_seconds), 1)} s per question{load}")
+    return ", ".join(said) or "tokens and seconds not known"
+
+
+def thousands(value: float) -> str:
+    """A whole number with thousands marked; 2182.5 gives 2,183."""
+    return f"{int(half_up(Fraction(value), 0)):,}"
+
+
+def footer(parts: Sequence[Summary]) -> list[str]:
+    """What must stand under every table."""
+    modes = {part.thinking for part in parts}
+    thinking = "off and on as each row says" if len(modes) == 2 else next(iter(modes), "off")
+    seeds = ", ".join(dict.fromkeys(str(part.seed) for part in parts))
+    sources = dict.fromkeys(part.sampling_source or "source not stated" for part in parts)
+    caches = dict.fromkeys(part.prompt_cache for part in parts)
+    dates = sorted({part.started[:10] for part in parts if part.started})
+    lines = [
+        f"Thinking {thinking}; seed {seeds}; sampling: {'; '.join(sources)}. "
+        "A cut-off answer counts as wrong.",
+        f"{'; '.join(dict.fromkeys(p.suite for p in parts))}, {NOT_COMPARABLE}. "
+        f"{' to '.join(dict.fromkeys([*dates[:1], *dates[-1:]]))}",
+        f"Prompt cache {'; '.join(caches)}. {_cache_words(parts)}",
+        INTERVAL_NOTE[0].upper() + INTERVAL_NOTE[1:] + ".",
+    ]
+    if any(part.sample_list for part in parts):
+        lines.append(
+            "SAMPLE LIST: a few questions of our own that show how things work; "
+            "not a benchmark result."
+        )
+    return lines
+
+
+def _cache_words(parts: Sequence[Summary]) -> str:
+    """The cache check in words; 0 is never printed for "not reported"."""
+    said = {part.title: part.cache_check for part in parts if part.answered}
+    states = {check.state for check in said.values()}
+    if states == {"none cached"}:
+        return "Checked: no cached tokens."
+    if states == {"not reported by this server"}:
+        return "Cached tokens: not reported by this server."
+    return "Cached tokens: " + "; ".join(
+        f"{title}: {check.cached_tokens} in {check.answers_with_cached_tokens} answers"
+        if check.state == "cached tokens seen"
+        else f"{title}: {check.state}"
+        for title, check in said.items()
+    )
+
+
+def totals(run: RunSummary) -> str | None:
+    """The cut-off answers over all parts with thinking off, when there is more than one."""
+    total = run.totals_thinking_off
+    off = [part for part in run.parts.values() if part.thinking == "off"]
+    if len(off) < 2 or not total.requests:
+        return None
+    share = percent_of(total.cut_off, total.requests)
+    return (
+        f"Cut off over all parts with thinking off: {total.cut_off:,} of {total.requests:,} "
+        f"= {share} %"
+    )
+
+
+def notes(run: RunSummary) -> list[str]:
+    """Server starts, and what the numbers demand to be said, by part."""
+    said = [f"All parts on one server start: {run.one_server_start}."]
+    if line := totals(run):
+        said.insert(0, line + ".")
+    for part in run.parts.values():
+        said += [f"Note, {part.title}: {warning}." for warning in part.warnings]
+        if part.error_kinds:
+            kinds = ", ".join(f"{n} x {kind}" for kind, n in part.error_kinds.items())
+            said.append(f"Errors, {part.title}: {kinds}; see {part.part}.errors.jsonl.")
+    return said
+
+
+def text_table(run: RunSummary) -> str:
+    """The whole table as aligned text."""
+    parts = list(run.parts.values())
+    if not parts:
+        return "no part has been run yet"
+    body = [HEAD, *(row for part in parts for row in rows(part))]
+    wide = [row for row in body if len(row) > 1]
+    widths = [max(_width(row[i]) for row in wide) for i in range(len(HEAD))]
+    lines = []
+    for row in body:
+        cells = [row[0].ljust(widths[0])]
+        cells += [_pad(cell, width) for cell, width in zip(row[1:], widths[1:], strict=False)]
+        lines.append("   ".join(cells).rstrip())
+    model = f"{run.label} · {parts[0].model}"
+    return "\n".join([model, "", *lines, "", *notes(run), *footer(parts)])
+
+
+def markdown_table(run: RunSummary) -> str:
+    """The same as Markdown."""
+    parts = list(run.parts.values())
+    head = ("row", *HEAD[1:])
+    lines = [_cells(head), _cells(["---"] + ["---:"] * (len(head) - 1))]
+    for part in parts:
+        first, *below = rows(part)
+        under = "".join(f"<br>{_escaped(line[0].strip())}" for line in below)
+        lines.append(_cells([f"**{_escaped(first[0])}**{under}", *map(_escaped, first[1:])]))
+    said = [*notes(run), *footer(parts)]
+    title = f"## {_escaped(run.label)}"
+    return "\n".join([title, "", *lines, "", *(f"- {_escaped(line)}" for line in said), ""])
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, width: int) -> str:
+    return " " * (width - _width(text)) + text

@@ -1,0 +1,108 @@
+"""What a task is: small enough to check in two minutes; nothing about HTTP, files or slots."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from qualeval.records import Completion, Item, Json, ThinkingMode, Verdict
+
+Row = Mapping[str, Any]
+"""One row of a data set as it is stored there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Rows that a list may be drawn from, and how many were left out for which reason."""
+
+    rows: tuple[Row, ...]
+    left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A data set on the hub that official lists are drawn from.
+
+    `fields` are the columns that make the canonical row, whose hash pins it. `clean` leaves out
+    rows that cannot be asked. `gated` text never leaves the machine.
+    """
+
+    name: str
+    dataset: str
+    config: str | None
+    split: str
+    id_field: str
+    stratum_field: str
+    fields: tuple[str, ...]
+    clean: Callable[[Iterable[Row]], Pool]
+    gated: bool = False
+    archive_password: str | None = None
+
+    def canonical(self, row: Row) -> Json:
+        """The columns that count, as stored; no value is changed."""
+        return {field: row[field] for field in self.fields}
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How the official list of a task is drawn from its source: sorted by the sha256 of
+    `qualeval/<namespace>/v1/42/<id>` within each stratum, `size` rows in all (None: every row).
+    """
+
+    namespace: str
+    size: int | None
+
+
+class Task(Protocol):
+    """One benchmark: its row, its limits, its items, its prompt, its grader."""
+
+    @property
+    def name(self) -> str:
+        """Name of the part."""
+
+    @property
+    def title(self) -> str:
+        """First line of its row in the table."""
+
+    @property
+    def subtitle(self) -> str:
+        """Second line of its row: what is asked, for the published list and limits."""
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens an answer may have, reasoning included."""
+
+    @property
+    def thinking(self) -> ThinkingMode:
+        """Whether the model is asked to think."""
+
+    @property
+    def grader(self) -> str:
+        """Name and version of the grader."""
+
+    @property
+    def template(self) -> str:
+        """The prompt with its slots; hashed into the contract."""
+
+    @property
+    def verdict_fields(self) -> tuple[str, ...]:
+        """Fields of a verdict, or of its details, that `grade-file` writes beside the id."""
+
+    @property
+    def source(self) -> Source:
+        """Where official rows come from."""
+
+    @property
+    def draw(self) -> Draw:
+        """How the official list was drawn."""
+
+    def official_item(self, row: Row) -> Item:
+        """The item that a row of the source makes. Raises ValueError when it makes none."""
+
+    def item(self, row: Row) -> Item:
+        """The item that a row of a user's or a sample list makes. Raises ValueError."""
+
+    def messages(self, item: Item) -> tuple[Json, ...]:
+        """The chat messages that ask the item."""
+
+    def grade(self, item: Item, completion: Completion) -> Verdict:
+        """The verdict on a completion: a pure function of both."""

@@ -1,0 +1,148 @@
+"""What the letter tasks share: item, prompt, verdict.
+
+One user message, no system message, no examples, no prefill. The letters really present are named,
+and the request for the letter is repeated at the end, because long questions bury the first one.
+The same prompt serves with thinking on, so that the difference between two rows is thinking alone.
+"""
+
+import string
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from qualeval.graders import letter
+from qualeval.records import Completion, Item, Json, ThinkingMode, Verdict, sha256_of
+from qualeval.tasks.base import Draw, Row, Source
+
+TEMPLATE = """\
+Choose the best answer to the question below. Reply with exactly one capital letter, \
+{letters}, and no other words.
+
+Question:
+{question}
+
+{options}
+
+Reply with the letter only: {letters}."""
+
+CUT_BY_WORDS = {
+    "max_tokens": "the token limit",
+    "context": "the end of the context",
+    "unclosed_thinking": "thinking that never ended",
+}
+
+
+class LetterItem(Item):
+    """A question with its option texts in the order shown; `gold` is the right letter."""
+
+    question: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterTask:
+    """A task whose answer is one letter."""
+
+    name: str
+    title: str
+    subtitle: str
+    max_tokens: int
+    thinking: ThinkingMode
+    source: Source
+    draw: Draw
+    from_official: Callable[[Row], LetterItem]
+    grader: str = letter.VERSION
+    template: str = TEMPLATE
+    verdict_fields: tuple[str, ...] = ("right", "extracted", "rule", "cut_off", "reason")
+
+    def official_item(self, row: Row) -> LetterItem:
+        """The item of an official row."""
+        return self.from_official(row)
+
+    def item(self, row: Row) -> LetterItem:
+        """The item of a row {"id" or "question_id", "question", "options", "answer"}."""
+        return item_of_row(row)
+
+    def messages(self, item: Item) -> tuple[Json, ...]:
+        """One user message."""
+        assert isinstance(item, LetterItem)
+        return ({"role": "user", "content": prompt(item)},)
+
+    def grade(self, item: Item, completion: Completion) -> Verdict:
+        """Right when the one letter of a finished answer is the key."""
+        assert isinstance(item, LetterItem)
+        return grade_letter(item, completion, last_line_wins=self.thinking == "on")
+
+
+def prompt(item: LetterItem) -> str:
+    """The message that asks `item`."""
+    letters = string.ascii_uppercase[: len(item.options)]
+    return TEMPLATE.format(
+        letters=", ".join(letters[:-1]) + " or " + letters[-1],
+        question=item.question.strip(),
+        options="\n".join(f"{a}. {b}" for a, b in zip(letters, item.options, strict=True)),
+    )
+
+
+def grade_letter(item: LetterItem, completion: Completion, *, last_line_wins: bool) -> Verdict:
+    """Verdict on one answer: cut off is wrong whatever the text says, then the letter counts."""
+    reading = letter.read_letter(completion.text, item.options, last_line_wins=last_line_wins)
+    if completion.cut_by is not None:
+        return Verdict(
+            right=False,
+            cut_off=True,
+            rule="cut_off",
+            reason=f"The answer was cut off by {CUT_BY_WORDS[completion.cut_by]}.",
+            details={"letter_seen": reading.letter},
+        )
+    if completion.misrouted:
+        return Verdict(
+            right=False,
+            cut_off=False,
+            rule="misrouted",
+            reason="The answer is empty; the whole reply came in the reasoning field.",
+        )
+    return Verdict(
+        right=reading.letter is not None and reading.letter == item.gold,
+        cut_off=False,
+        extracted=reading.letter,
+        rule=reading.rule,
+        reason=reading.reason,
+        details={"span": list(reading.span)} if reading.span else None,
+    )
+
+
+def item_of_row(row: Row) -> LetterItem:
+    """The item of a row in the format of `grade-file`, sample lists and users' own lists.
+
+    Options keep their order; unknown columns are allowed; `category` is the stratum. Raises
+    ValueError naming the field that is missing or wrong.
+    """
+    id = row.get("id", row.get("question_id"))
+    if not isinstance(id, int | str) or isinstance(id, bool):
+        raise ValueError("field 'id' (or 'question_id') must be a text or a whole number")
+    question, options, answer = row.get("question"), row.get("options"), row.get("answer")
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError("field 'question' must be a text")
+    if not isinstance(options, list) or not 2 <= len(options) <= 26:
+        raise ValueError("field 'options' must be a list of 2 to 26 texts")
+    if not all(isinstance(option, str) and option.strip() for option in options):
+        raise ValueError("field 'options' holds something that is no text, or an empty one")
+    if not isinstance(answer, str) or answer not in tuple(string.ascii_uppercase[: len(options)]):
+        last = string.ascii_uppercase[len(options) - 1]
+        raise ValueError(f"field 'answer' must be one capital letter from A to {last}")
+    index = row.get("answer_index")
+    if index is not None and index != string.ascii_uppercase.index(answer):
+        raise ValueError("fields 'answer' and 'answer_index' name different options")
+    return LetterItem(
+        id=id,
+        stratum=_text_or_none(row.get("category")),
+        gold=answer,
+        question=question,
+        options=tuple(option.strip() for option in options),
+        sha256=sha256_of(dict(row)),
+    )
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
