@@ -177,8 +177,8 @@ def read_letter(
     Option i of `options` has the letter chr(65 + i). Any string is read, in linear time.
     """
     raw = text or ""
-    copy = _matching_copy(raw)
-    if not copy.strip():
+    copy = _matching_copy(raw).rstrip()  # only at the end, so that places stay as they are
+    if not copy:
         return Reading(None, "empty", None, "The reply holds nothing visible.")
     bare = _bare(copy)
     found = [bare] if bare else list(_candidates(copy, options))

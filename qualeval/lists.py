@@ -303,7 +303,9 @@ def drawn_pin(task: Task, path: Path) -> Pin:
     """
     for name, rows in tables_below(path, task.source):
         wanted = task.source.config or ""
-        if rows and task.source.id_field in rows[0] and wanted in name:
+        if isinstance(rows, ListError) or not rows:
+            continue
+        if task.source.id_field in rows[0] and wanted in name:
             return make_pin(task, rows, None)
     raise ListError(f"{path}: holds no table with the columns of {task.source.dataset}")
 

@@ -2,8 +2,8 @@
 
 One worker a slot, all taking from one iterator, so a free slot is refilled at once and nothing is
 ever created ahead of its slot. The pool knows no HTTP and no benchmark: a worker is an async
-function from a piece of work to a result, or to `Later` when the same work should be tried again
-after a wait. Work that waits gives its slot to other work; at most as many pieces wait as there
+function from a piece of work to a result, and raises `PostponedError` when the same work should be
+tried again after a wait. Work that waits gives its slot to other work; at most as many pieces wait as there
 are slots, so memory does not grow with the amount of work.
 """
 
@@ -18,14 +18,15 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The worker's word that this work should be tried again in `seconds`."""
+class PostponedError(Exception):
+    """Raised by a worker: the same work should be tried again in `seconds`."""
 
-    seconds: float
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"again in {seconds} s")
+        self.seconds = seconds
 
 
-Worker = Callable[[Work], Awaitable[Result | Later]]
+Worker = Callable[[Work], Awaitable[Result]]
 
 
 async def run_pool(
@@ -45,12 +46,13 @@ async def run_pool(
     async def slot(worker: Worker[Work, Result]) -> None:
         try:
             while (piece := await queue.take()) is not None:
-                outcome = await worker(piece)
-                if isinstance(outcome, Later):
-                    queue.put_back(piece, outcome.seconds)
+                try:
+                    result = await worker(piece)
+                except PostponedError as later:
+                    queue.put_back(piece, later.seconds)
                 else:
                     queue.finished()
-                    done(piece, outcome)
+                    done(piece, result)
         except Exception as error:
             failure.append(error)
             group.cancel_scope.cancel()

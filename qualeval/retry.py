@@ -14,7 +14,7 @@ import anyio
 
 from qualeval.card import Retries
 from qualeval.errors import RequestError, ServerGoneError
-from qualeval.pool import Later
+from qualeval.pool import PostponedError
 from qualeval.records import Completion, Request
 
 PROBE_EVERY = 0.5
@@ -99,8 +99,8 @@ class Asker(Generic[SomeWork]):
         self._retries = retries
         self._say = say
 
-    async def __call__(self, work: SomeWork) -> Completion | GivenUp | Later:
-        """One attempt. Raises ServerGoneError when the server stays away."""
+    async def __call__(self, work: SomeWork) -> Completion | GivenUp:
+        """One attempt. Raises PostponedError before the next one, ServerGoneError without a server."""
         work.attempts += 1
         try:
             completion = await self._send(work)
@@ -110,7 +110,7 @@ class Asker(Generic[SomeWork]):
             completion = completion.model_copy(update={"attempts": work.attempts})
         return completion
 
-    async def _failed(self, work: SomeWork, error: RequestError) -> GivenUp | Later:
+    async def _failed(self, work: SomeWork, error: RequestError) -> GivenUp:
         more = error.retry and work.attempts < self._retries.attempts
         wait = backoff(work.attempts, error.retry_after, self._retries.max_wait) if more else 0.0
         self._say(
@@ -120,4 +120,6 @@ class Asker(Generic[SomeWork]):
         if error.unreachable or error.kind == "http_503":
             await self._gate.wait_until_back(error.kind)
             wait = wait if error.kind == "http_503" else 0.0
-        return Later(wait) if more else GivenUp(error, work.attempts)
+        if more:
+            raise PostponedError(wait)
+        return GivenUp(error, work.attempts)

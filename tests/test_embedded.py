@@ -63,7 +63,8 @@ with ExitStack() as stack:
     try:
         time.sleep(60)
     except KeyboardInterrupt:
-        urllib.request.urlopen(server.base_url + "/models").close()
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        direct.open(server.base_url + "/models").close()
         print("interrupted, and the server answers", flush=True)
 """
 """A program that runs a server until it is killed: from its main thread, from a thread that has
@@ -76,7 +77,8 @@ def get(server: EmbeddedServer, path: str, body: dict[str, Any] | None = None) -
     url = server.base_url.removesuffix("/v1") + path
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(request, timeout=60) as reply:
         return json.load(reply)
 
 

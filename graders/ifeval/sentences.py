@@ -31,7 +31,9 @@ TABLES_SHA256 = "d0809c5e00402ea15e0ad0463b6aa99532b7fa53c666279c76d5fe84e4384e3
 _NOT_IN_WORDS = ")\";}]*:@'({["
 _MARK = re.compile(r"""[.?!](?=[)";}\]*:@'({\[?!]|\s+(?P<next>\S+))""")
 _CLOSING = re.compile(r"""["')\]}]+?(?:\s+|(?=--)|$)""", re.MULTILINE)
-_MEMO_CHARS = 100  # longer contexts are not remembered, so that the memory stays bounded
+# Periods judged before are remembered: the texts of the loose check share nearly all of them.
+_MEMO_SIZE = 1 << 18
+_MEMO_CHARS = 64
 
 
 def split_sentences(text: str) -> list[str]:
@@ -103,7 +105,7 @@ class _Punkt:
             return any(token.sentbreak for token in tokens) and any(True for _ in tokens)
 
         self._ends = ends_a_sentence
-        self._ends_memo = lru_cache(maxsize=1 << 16)(ends_a_sentence)
+        self._ends_memo = lru_cache(maxsize=_MEMO_SIZE)(ends_a_sentence)
 
     def ends(self, context: str) -> bool:
         """Whether the period between a word and what follows it ends a sentence."""
