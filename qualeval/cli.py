@@ -116,7 +116,7 @@ def run(
         bool, typer.Option("--dry-run", help="Write requests and contracts, send nothing.")
     ] = False,
 ) -> None:
-    """Run the parts of a card to their end; the same command goes on where it stopped."""
+    """Run the parts of a card; the same command goes on where it stopped."""
     from qualeval.card import load_card
     from qualeval.run import RunOptions
 

@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -368,8 +369,12 @@ def real_mmlupro() -> Hidden:
 
 
 def test_real_gpqa_read_as_csv_keeps_every_pinned_byte(tmp_path: Path, real_gpqa: Hidden) -> None:
-    with hub.serving(gpqa_repository(real_gpqa.value)) as server:
-        reply = Place(tmp_path, None).load("gpqa", server.url, HF_TOKEN=TOKEN)
+    try:
+        with hub.serving(gpqa_repository(real_gpqa.value)) as server:
+            reply = Place(tmp_path, None).load("gpqa", server.url, HF_TOKEN=TOKEN)
+    finally:
+        for folder in ("hf", "qualeval"):  # no text of a gated list stays behind
+            shutil.rmtree(tmp_path / folder, ignore_errors=True)
     assert hashes_of(pin_of("gpqa")) == reply.get("hashes"), reply.get("error")
     assert [row.id for row in pin_of("gpqa").rows] == reply["ids"]
 

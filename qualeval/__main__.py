@@ -1,0 +1,5 @@
+"""`python -m qualeval` is the command `qualeval`."""
+
+from qualeval.cli import main
+
+main()
