@@ -6,9 +6,10 @@ file, every wrong field and the nearest known name. Relative paths in a card are
 
 import ipaddress
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -21,8 +22,8 @@ from pydantic import (
 )
 
 from qualeval.errors import CardError, did_you_mean
-from qualeval.masking import holds_secret
-from qualeval.records import PART_NAMES, Json, Record, ThinkingMode, sha256_of
+from qualeval.masking import holds_secret, mask
+from qualeval.records import PART_NAMES, Json, Record, ThinkingMode, canonical, sha256_of
 
 Dialect = Literal["vllm", "sglang", "llama.cpp", "openai"]
 Positive = Annotated[int, Field(gt=0, strict=True)]
@@ -87,7 +88,8 @@ class Server(Record):
         if isinstance(data, dict) and data.get("embedded"):
             own = {"model": data["embedded"], "dialect": "llama.cpp", "slots": 4}
             own |= {"context_tokens": 4096, "slots_source": "embedded server"}
-            return own | {name: value for name, value in data.items() if value is not None}
+            given = {n: v for n, v in data.items() if v is not None or n not in own}
+            return own | given
         return data
 
     @model_validator(mode="after")
@@ -303,6 +305,8 @@ def checked_url(url: str) -> str:
         raise ValueError(
             "must hold no user, password or query; name the key's variable in api_key_env"
         )
+    if not url.isprintable() or " " in url:
+        raise ValueError("must hold no space and no control character")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must start with http:// or https://, like http://127.0.0.1:8000/v1")
     return url.rstrip("/")
@@ -324,6 +328,7 @@ def load_card(path: Path) -> Card:
             path.read_bytes().decode("utf-8"),
             object_pairs_hook=_no_double_names,
             parse_constant=_no_such_number,
+            parse_float=_finite,
         )
     except OSError as error:
         raise CardError(f"{path}: cannot be read: {error.strerror}") from None
@@ -332,7 +337,7 @@ def load_card(path: Path) -> Card:
     except json.JSONDecodeError as error:
         raise CardError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except (ValueError, RecursionError) as error:
-        raise CardError(f"{path}: {error}") from None
+        raise CardError(mask(f"{path}: {error}")) from None
     return parse_card(raw, str(path))
 
 
@@ -340,11 +345,17 @@ def parse_card(raw: object, where: str) -> Card:
     """The card that a decoded JSON object describes; `where` opens every message."""
     if not isinstance(raw, dict):
         raise CardError(f"{where}: a card is one JSON object, with at least label and server")
-    secrets = [f"{where}: {fault}" for fault in _secrets_in(raw)]
-    if secrets:
-        raise CardError("\n".join(secrets))
     try:
+        secrets = [f"{where}: {fault}" for fault in _secrets_in(raw)]
+        if secrets:
+            raise CardError("\n".join(secrets))
+        canonical(raw).encode()
         return Card.model_validate(raw)
+    except RecursionError:
+        raise CardError(f"{where}: is nested too deeply") from None
+    except UnicodeEncodeError:
+        half = "holds half of a surrogate pair (an escape such as \\ud835 alone), which is no text"
+        raise CardError(f"{where}: {half}") from None
     except ValidationError as error:
         faults = [f"{where}: {_explain(fault)}" for fault in error.errors(include_url=False)]
         raise CardError("\n".join(dict.fromkeys(faults))) from None
@@ -355,7 +366,9 @@ def _secrets_in(value: object, path: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for name, inner in value.items():
             here = f"{path}.{name}" if path else str(name)
-            if str(name).lower().replace("-", "_") in SECRET_NAMES and inner:
+            if holds_secret(str(name)):
+                yield f"{path or 'card'}: the name of a field holds a key or a password"
+            elif str(name).lower().replace("-", "_") in SECRET_NAMES and inner:
                 yield (
                     f"{here}: a key in clear text is refused; put it into an environment "
                     "variable and name that in server.api_key_env"
@@ -413,5 +426,10 @@ def _no_double_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return dict(pairs)
 
 
-def _no_such_number(word: str) -> object:
+def _finite(word: str) -> float:
+    value = float(word)
+    return value if math.isfinite(value) else _no_such_number(word)
+
+
+def _no_such_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number that JSON has")

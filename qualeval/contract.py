@@ -125,8 +125,12 @@ def differences(there: JsonValue, here: JsonValue, path: str = "") -> Iterator[s
     if isinstance(there, dict) and isinstance(here, dict):
         for name in [*there, *(n for n in here if n not in there)]:
             inner = f"{path}.{name}" if path else name
-            yield from differences(there.get(name), here.get(name), inner)
-    elif there != here:
+            if name in there and name in here:
+                yield from differences(there[name], here[name], inner)
+            else:
+                sides = [_short(side[name]) if name in side else "none" for side in (there, here)]
+                yield f"{inner}: there {sides[0]}, here {sides[1]}"
+    elif there != here or isinstance(there, bool) != isinstance(here, bool):
         yield f"{path}: there {_short(there)}, here {_short(here)}"
 
 

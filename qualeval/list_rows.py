@@ -52,7 +52,7 @@ def tables_below(path: Path, source: Source) -> Tables:
     read, which does not hide the others. Raises ListError when there is no such file or folder.
     """
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+        files = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
     elif path.is_file():
         files = [path]
     else:
@@ -67,7 +67,7 @@ def tables_below(path: Path, source: Source) -> Tables:
 
 
 def _tables(name: str, data: bytes, source: Source) -> Tables:
-    suffix = Path(name).suffix
+    suffix = Path(name).suffix.lower()
     try:
         if suffix == ".zip":
             yield from _tables_in_zip(name, data, source)
@@ -88,7 +88,7 @@ def _tables(name: str, data: bytes, source: Source) -> Tables:
 def _tables_in_zip(name: str, data: bytes, source: Source) -> Tables:
     password = (source.archive_password or "").encode()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        wanted = [i for i in archive.infolist() if Path(i.filename).suffix in SUFFIXES[:3]]
+        wanted = [i for i in archive.infolist() if Path(i.filename).suffix.lower() in SUFFIXES[:3]]
         if sum(info.file_size for info in wanted) > MAX_UNPACKED_BYTES:
             raise ListError(f"{name}: unpacks to more than 2 GiB")
         for info in wanted:

@@ -136,8 +136,8 @@ def official_list(task: Task) -> ItemList:
         again = f"`qualeval lists fetch {task.source.name}` takes it anew"
         raise ListError(f"{error}\n{again}") from None
     try:
-        origin = json.loads(rows_file.with_suffix(".origin.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        origin = dict(json.loads(rows_file.with_suffix(".origin.json").read_bytes()))
+    except (OSError, ValueError, TypeError):
         origin = {"from": "unknown"}
     items = tuple(task.official_item(row) for row in chosen)
     return ItemList(pin.list, "official", items, pin.sha256, origin)
@@ -154,7 +154,7 @@ def pinned_rows(source: Source, pin: Pin, rows: Iterable[Row], where: str) -> li
         row = by_id.get(str(pinned.id))
         if row is None:
             raise ListError(f"{where}: row {pinned.id} of list '{pin.list}' is missing")
-        lacking = [f for f in (*source.fields, source.stratum_field) if f not in row]
+        lacking = [column for column in source.columns if column not in row]
         if lacking:
             raise ListError(f"{where}: row {pinned.id} lacks column '{lacking[0]}'")
         if not _is_pinned(source, pinned, row):
@@ -172,7 +172,7 @@ def _is_pinned(source: Source, pinned: PinnedRow, row: Row) -> bool:
         found = sha256_of(source.canonical(row))
     except TypeError:  # a value, such as bytes, that no pinned row has
         return False
-    return found == pinned.sha256 and row[source.stratum_field] == pinned.stratum
+    return found == pinned.sha256 and source.stratum(row) == pinned.stratum
 
 
 def fetch(source: Source) -> Path:
@@ -206,10 +206,9 @@ def _keep(
     """Write the rows that any pinned list of the source needs, proved, into the cache."""
     rows = list(rows)
     kept: dict[str, Row] = {}
-    columns = dict.fromkeys((*source.fields, source.stratum_field))
     for task in tasks_of(source):
         for row in pinned_rows(source, pin_of(task.name), rows, where):
-            kept[str(row[source.id_field])] = {column: row[column] for column in columns}
+            kept[str(row[source.id_field])] = {c: row[c] for c in source.columns}
     target = cache_folder() / f"{source.name}.jsonl"
     facts = {"dataset": source.dataset, "taken": now(), **origin}
     try:
@@ -258,7 +257,7 @@ def drawn(source: Source, draw: Draw, pool: Sequence[Row]) -> list[Row]:
     """The rows of an official list: strata by name, hash order within a stratum."""
     strata: dict[str, list[Row]] = {}
     for row in pool:
-        strata.setdefault(str(row[source.stratum_field]), []).append(row)
+        strata.setdefault(source.stratum(row), []).append(row)
     size = len(pool) if draw.size is None else draw.size
     seats = quotas({name: len(rows) for name, rows in strata.items()}, size)
     chosen: list[Row] = []
@@ -275,7 +274,7 @@ def make_pin(task: Task, rows: Iterable[Row], revision: str | None) -> Pin:
     pinned = tuple(
         PinnedRow(
             id=row[source.id_field],
-            stratum=str(row[source.stratum_field]),
+            stratum=source.stratum(row),
             sha256=sha256_of(source.canonical(row)),
         )
         for row in drawn(source, task.draw, pool.rows)

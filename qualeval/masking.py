@@ -10,14 +10,14 @@ from collections.abc import Iterable
 PLACEHOLDER = "⟦redacted:key⟧"
 
 _TOKEN = re.compile(
-    r"\b(?:sk-[A-Za-z0-9_\-]{8,200}|hf_[A-Za-z0-9]{16,200}|gh[opsu]_[A-Za-z0-9]{20,200}"
-    r"|github_pat_[A-Za-z0-9_]{20,200}|nvapi-[A-Za-z0-9_\-]{16,200}|AKIA[A-Z0-9]{16}"
+    r"\b(?:sk-[A-Za-z0-9_\-]{8,}|hf_[A-Za-z0-9]{16,}|gh[opsu]_[A-Za-z0-9]{20,}"
+    r"|github_pat_[A-Za-z0-9_]{20,}|nvapi-[A-Za-z0-9_\-]{16,}|AKIA[A-Z0-9]{16}"
     r"|eyJ[A-Za-z0-9_\-]{10,2000}\.[A-Za-z0-9_\-]{10,2000}\.[A-Za-z0-9_\-]{5,2000})"
 )
-_USER_INFO = re.compile(r"(?<=://)[^/\s?#@]{1,500}@")
+_USER_INFO = re.compile(r"(?<=://)[^/\s?#\"'<>]{1,2000}@")
 _ASSIGNED = re.compile(
     r"(?i)((?:api[-_]?key|access[-_]?token|auth[-_]?token|password|secret)[\"']?\s{0,4}[=:]\s{0,4}[\"']?"
-    r"|--api-key[\s=]{1,4}|\bbearer\s{1,4})(?![\"'\s$<{])([^\s\"',;&}]{4,500})"
+    r"|--api-key[\s=]{1,4}|\bbearer\s{1,4})(?![\"'\s$<{])([^\s\"',;&}]{4,})"
 )
 
 

@@ -3,8 +3,8 @@
 One worker a slot, all taking from one iterator, so a free slot is refilled at once and nothing is
 ever created ahead of its slot. The pool knows no HTTP and no benchmark: a worker is an async
 function from a piece of work to a result, and raises `PostponedError` when the same work should be
-tried again after a wait. Work that waits gives its slot to other work; at most as many pieces wait as there
-are slots, so memory does not grow with the amount of work.
+tried again after a wait. Work that waits gives its slot to other work; at most as many pieces wait
+as there are slots, so memory does not grow with the amount of work.
 """
 
 import heapq

@@ -249,8 +249,9 @@ class Summary(Record):
     """`<part>.summary.json`: the numbers of one row. All None where a part is incomplete.
 
     `margin` is half the width of the interval from `ci_low` to `ci_high`, which is not centred on
-    `accuracy`. `wall_time`, `median_seconds` are seconds. `bounds` are the shares that answers
-    which are cut off or missing could at least and at most still give.
+    `accuracy`. `beside` are figures of other kinds, never mixed into the score. `wall_time`,
+    `median_seconds` are seconds. `bounds` are the shares that answers which are cut off or missing
+    could at least and at most still give.
     """
 
     part: str
@@ -281,6 +282,7 @@ class Summary(Record):
     among_finished: AmongFinished | None
     bounds: tuple[Share, Share]
     strata: dict[str, Count]
+    beside: dict[str, Count]
     rules: dict[str, int]
     median_completion_tokens: float | None
     median_seconds: float | None

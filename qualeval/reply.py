@@ -10,7 +10,8 @@ left in the content when no reasoning parser runs. The rules here:
    is reasoning too. A closing tag alone: everything before it is reasoning (the template
    had opened it in the prompt). An opening tag alone: nothing is answer, the reply is `unclosed`,
    which counts as cut off.
-3. A tag right behind a backtick, quote or backslash is talked about, not used.
+3. An opening tag right behind a backtick, quote or backslash is talked about, not used; so is a
+   closing tag between two equal ones (behind one alone it may end thoughts that end in a quote).
 4. White space after a removed closing tag is dropped; other text is never trimmed.
 """
 
@@ -37,11 +38,13 @@ _TAG_PAIRS = (
     ("[THINK]", "[/THINK]"),
 )
 _CLOSING = dict(_TAG_PAIRS)
-_ANY_TAG = re.compile(
-    "(?<![`'\"\\\\])(?:" + "|".join(re.escape(t) for p in _TAG_PAIRS for t in p) + ")"
-)
+_ANY_TAG = re.compile("|".join(re.escape(tag) for pair in _TAG_PAIRS for tag in pair))
+_QUOTES = ("`", "'", '"', "\\")
 _OPENING_NEXT = re.compile(r"\s{0,20}(" + "|".join(map(re.escape, _CLOSING)) + ")")
-_CHANNEL = re.compile(r"<\|channel\|>(\w{1,20})[^<]{0,100}<\|message\|>")
+_CHANNEL = re.compile(
+    r"(?:<\|start\|>\w{0,20})?<\|channel\|>(\w{1,20})[^<]{0,100}"
+    r"(?:<\|constrain\|>[^<]{0,100})?<\|message\|>"
+)
 _CHANNEL_END = re.compile(r"<\|(?:end|return|start|call)\|>")
 
 
@@ -60,10 +63,10 @@ def read_message(message: Mapping[str, JsonValue]) -> Message:
     content, thought_parts = _content_of(message.get("content"))
     field, reasoning = "none", ""
     for name in ("reasoning", "reasoning_content"):
-        value, _ = _content_of(message.get(name))
-        if value and not reasoning:
+        value = "".join(_content_of(message.get(name)))
+        if value.strip() and not reasoning:
             field, reasoning = name, value
-    if thought_parts and not reasoning:
+    if thought_parts.strip() and not reasoning:
         field, reasoning = "content parts", thought_parts
     text, tagged, unclosed = split_tags(content)
     sources = [field] if reasoning else []
@@ -99,7 +102,8 @@ def split_tags(content: str) -> tuple[str, str | None, bool]:
     """(visible text, reasoning or None when there is no tag, left open) of a content string."""
     if "<|channel|>" in content:
         return _split_channels(content)
-    first = _ANY_TAG.search(content)
+    used = (tag for tag in _ANY_TAG.finditer(content) if not _is_mention(content, tag))
+    first = next(used, None)
     if first is None:
         return content, None, False
     if first.group() not in _CLOSING:
@@ -110,7 +114,7 @@ def split_tags(content: str) -> tuple[str, str | None, bool]:
     end = first.start()
     while opening is not None:
         closing_tag = _CLOSING[opening.group(opening.lastindex or 0)]
-        close = content.find(closing_tag, opening.end())
+        close = _close_of(content, closing_tag, opening.end())
         if close < 0:
             return "", "\n".join([*thoughts, before + content[opening.end() :]]), True
         thoughts.append(content[opening.end() : close])
@@ -120,18 +124,39 @@ def split_tags(content: str) -> tuple[str, str | None, bool]:
     return before + text if before.strip() else text, "\n".join(thoughts), False
 
 
+def _is_mention(content: str, tag: re.Match[str]) -> bool:
+    """Whether a tag is talked about (rule 3)."""
+    if tag.group() in _CLOSING:
+        return content[max(0, tag.start() - 1) : tag.start()] in _QUOTES
+    return _is_quoted(content, tag.start(), tag.end())
+
+
+def _is_quoted(content: str, start: int, end: int) -> bool:
+    before = content[max(0, start - 1) : start]
+    return before in _QUOTES and content[end : end + 1] == before
+
+
+def _close_of(content: str, closing_tag: str, start: int) -> int:
+    """Where the next closing tag that is used stands; one that is talked about where all are."""
+    first = at = content.find(closing_tag, start)
+    while at >= 0 and _is_quoted(content, at, at + len(closing_tag)):
+        at = content.find(closing_tag, at + 1)
+    return at if at >= 0 else first
+
+
 def _split_channels(content: str) -> tuple[str, str | None, bool]:
-    """The same for channel markers: only the channel `final` is the answer."""
-    final: list[str] = []
-    other: list[str] = []
+    """The same for channel markers: only the channel `final` is the answer, all else reasoning."""
     marks = list(_CHANNEL.finditer(content))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        body = content[mark.end() : following.start() if following else len(content)]
-        body = _CHANNEL_END.split(body, maxsplit=1)[0]
-        (final if mark.group(1) == "final" else other).append(body)
     if not marks:
         return "", content, True
-    return "".join(final), "\n".join(other), not final
+    final: list[str] = []
+    other = [content[: marks[0].start()]]
+    for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        body = content[mark.end() : following.start() if following else len(content)]
+        said, *behind = _CHANNEL_END.split(body)
+        (final if mark.group(1) == "final" else other).append(said)
+        other += behind
+    return "".join(final), "\n".join(filter(str.strip, other)), not final
 
 
 def cut_by(

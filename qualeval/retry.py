@@ -100,7 +100,7 @@ class Asker(Generic[SomeWork]):
         self._say = say
 
     async def __call__(self, work: SomeWork) -> Completion | GivenUp:
-        """One attempt. Raises PostponedError before the next one, ServerGoneError without a server."""
+        """One attempt. Raises PostponedError before another, ServerGoneError without a server."""
         work.attempts += 1
         try:
             completion = await self._send(work)

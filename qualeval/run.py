@@ -38,8 +38,10 @@ from qualeval.records import (
     now,
 )
 from qualeval.retry import Asker, Gate, GivenUp
-from qualeval.runfolder import RawReplies, RunFolder, read_contract
+from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_summary
 from qualeval.summarize import summarize_run
+from qualeval.table import markdown_table
+from qualeval.tasks import TASKS
 
 ALIKE = 5
 """When this many first requests of a part are all given up in the same way, the part stops."""
@@ -409,6 +411,9 @@ class RunSession:
         for plan in self.plans:
             if self._contract_exists(plan):
                 summaries[plan.name] = finish_part(self.files, plan, self.card.label)
-        whole = summarize_run(self.card.label, summaries)
+        job = {name: summaries.get(name) or read_summary(self.files.path, name) for name in TASKS}
+        whole = summarize_run(self.card.label, {n: s for n, s in job.items() if s is not None})
         self.files.write("summary.json", whole.model_dump_json(indent=2))
-        return RunOutcome(self.files.path, whole, self.stopped, self.interrupted)
+        self.files.write("summary.md", markdown_table(whole))
+        asked = summarize_run(self.card.label, summaries)
+        return RunOutcome(self.files.path, asked, self.stopped, self.interrupted)

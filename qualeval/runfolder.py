@@ -18,7 +18,16 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from qualeval.errors import DiskError, JobInUseError, RunFolderError
-from qualeval.records import Contract, FailedRequest, RawReply, Record, key_of, now, to_json
+from qualeval.records import (
+    Contract,
+    FailedRequest,
+    RawReply,
+    Record,
+    Summary,
+    key_of,
+    now,
+    to_json,
+)
 
 SYNC_EVERY = 1.0
 """Seconds between two fsync calls on a growing file; flushing to the system happens every line."""
@@ -140,7 +149,8 @@ class _GrowingFile:
                 os.fsync(self._file)
                 self._synced = monotonic()
         except OSError as error:
-            os.ftruncate(self._file, self._size)
+            with suppress(OSError):  # a line left in two is cut off by the next start
+                os.ftruncate(self._file, self._size)
             raise DiskError(
                 f"{self._path}: cannot be written: {error.strerror}; everything before is kept, "
                 "run the same command again when there is room"
@@ -192,6 +202,8 @@ def read_lines(path: Path, record: type[SomeRecord]) -> Iterator[tuple[int, Some
                 offset += len(line)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _parse(line: bytes, record: type[SomeRecord], where: str) -> SomeRecord:
@@ -199,9 +211,9 @@ def _parse(line: bytes, record: type[SomeRecord], where: str) -> SomeRecord:
         return record.model_validate(json.loads(line))
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        field = ".".join(map(str, fault["loc"]))
-        raise RunFolderError(f"{where}: field '{field}': {fault['msg']}") from None
-    except ValueError:
+        field = f"field '{'.'.join(map(str, fault['loc']))}': " if fault["loc"] else ""
+        raise RunFolderError(f"{where}: {field}{fault['msg']}") from None
+    except (ValueError, RecursionError):
         raise RunFolderError(f"{where}: is not JSON") from None
 
 
@@ -241,8 +253,17 @@ def read_failures(path: Path) -> dict[tuple[str, int], FailedRequest]:
 
 def read_contract(path: Path) -> Contract | None:
     """The contract at `path`, or None when there is none. Raises RunFolderError."""
+    return _read_whole(path, Contract)
+
+
+def read_summary(folder: Path, part: str) -> Summary | None:
+    """The summary of a part, or None when there is none. Raises RunFolderError."""
+    return _read_whole(folder / f"{part}.summary.json", Summary)
+
+
+def _read_whole(path: Path, record: type[SomeRecord]) -> SomeRecord | None:
     try:
-        return _parse(path.read_bytes(), Contract, str(path))
+        return _parse(path.read_bytes(), record, str(path))
     except FileNotFoundError:
         return None
     except OSError as error:

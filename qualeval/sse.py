@@ -13,28 +13,33 @@ class EventReader:
     """Feed it bytes as they come; it yields the data of every event that is complete."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._data: list[bytes] = []
+        self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Data of the events that this chunk completes. ValueError when one is far too long."""
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > MAX_EVENT_BYTES:
-            raise ValueError("an event of the stream is longer than 64 MiB")
-        for line in lines:
-            yield from self._line(line.removesuffix(b"\r"))
+        start, *more = chunk.split(b"\n")
+        self._rest += start
+        for following in more:
+            yield from self._line(bytes(self._rest.removesuffix(b"\r")))
+            self._rest = bytearray(following)
+        if self._size + len(self._rest) > MAX_EVENT_BYTES:
+            raise ValueError(f"an event of the stream is longer than {MAX_EVENT_BYTES >> 20} MiB")
 
     def end(self) -> Iterator[bytes]:
         """The last event, when the stream ended without the blank line behind it."""
-        yield from self._line(self._rest.removesuffix(b"\r"))
+        yield from self._line(bytes(self._rest.removesuffix(b"\r")))
         yield from self._line(b"")
-        self._rest = b""
+        self._rest = bytearray()
 
     def _line(self, line: bytes) -> Iterator[bytes]:
         name, _, value = line.partition(b":")
         if not line:
-            if self._data:
-                yield b"\n".join(self._data)
-            self._data = []
+            data = b"\n".join(self._data)
+            self._data, self._size = [], 0
+            if data:  # an event whose data is empty is none (a sign of life of some servers)
+                yield data
         elif name in (b"data", b"error"):
             self._data.append(value.removeprefix(b" "))
+            self._size += len(line)

@@ -52,8 +52,14 @@ class Tally:
     with_reasoning: int = 0
     misrouted: int = 0
 
-    def add(self, answer: Answer) -> None:
-        """Count one answer."""
+    beside: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, answer: Answer, beside: Mapping[str, tuple[int, int]]) -> None:
+        """Count one answer, and what its verdict adds to the figures beside the score."""
+        for name, (k, n) in beside.items():
+            shown = self.beside.setdefault(name, [0, 0])
+            shown[0] += k
+            shown[1] += n
         self.answered += 1
         self.right += answer.right
         self.scores.setdefault(str(answer.id), []).append(float(answer.right))
@@ -85,7 +91,7 @@ def summarize(
     """The summary of one part. `failures` are the requests given up and not answered since."""
     tally = Tally()
     for answer in answers:
-        tally.add(answer)
+        tally.add(answer, task.beside(answer))
     conditions = Conditions.model_validate(contract.conditions)
     n = conditions.list.items * conditions.repeats
     missing = n - tally.answered
@@ -120,6 +126,7 @@ def summarize(
         among_finished=_among_finished(tally) if status == "ok" else None,
         bounds=(tally.right / max(n, 1), (tally.right + cut + missing) / max(n, 1)),
         strata={name: Count(right=k, n=m) for name, (k, m) in sorted(tally.strata.items())},
+        beside={name: Count(right=k, n=m) for name, (k, m) in tally.beside.items()},
         rules=count_words(tally.rules),
         median_completion_tokens=median(tally.tokens) if tally.tokens else None,
         median_seconds=median(tally.seconds) if tally.seconds else None,
@@ -270,12 +277,16 @@ def summarize_run(label: str, parts: Mapping[str, Summary]) -> RunSummary:
     off = [part for part in parts.values() if part.thinking == "off"]
     requests, cut = sum(part.n for part in off), sum(part.cut_off for part in off)
     starts = {start for part in parts.values() for start in part.server_starts}
-    one_start: Literal["yes", "no", "not known"] = "yes" if len(starts) == 1 else "no"
+    one_start: Literal["yes", "no", "not known"] = "not known"
+    if len(starts - {None}) > 1:
+        one_start = "no"
+    elif starts and None not in starts:
+        one_start = "yes"
     return RunSummary(
         label=label,
         parts=dict(parts),
         totals_thinking_off=Totals(
             requests=requests, cut_off=cut, share=cut / requests if requests else None
         ),
-        one_server_start="not known" if None in starts or not starts else one_start,
+        one_server_start=one_start,
     )

@@ -27,8 +27,11 @@ def percent_of(right: int, n: int) -> str:
 
 
 def rows(summary: Summary) -> list[Row]:
-    """The lines of one part: row, subtitle, and for `think` tokens and seconds."""
+    """The lines of one part: row, subtitle, figures beside the score, and effort of thinking."""
     lines = [(summary.title, *_figures(summary)), (f"  {_subtitle(summary)}",)]
+    if summary.beside and summary.accuracy is not None:
+        shares = (f"{name} {percent_of(c.right, c.n)} %" for name, c in summary.beside.items())
+        lines.append((f"  beside it: {', '.join(shares)}",))
     if summary.thinking == "on":
         lines.append((f"  {_effort(summary)}",))
     return lines

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from qualeval.records import Completion, Item, Json, ThinkingMode, Verdict
+from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict
 
 Row = Mapping[str, Any]
 """One row of a data set as it is stored there."""
@@ -18,12 +18,18 @@ class Pool:
     left_out: Mapping[str, int]
 
 
+def row_of(*columns: str) -> Callable[[Row], Json]:
+    """A canonical row made of these columns as stored; no value is changed."""
+    return lambda row: {column: row[column] for column in columns}
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A data set on the hub that official lists are drawn from.
 
-    `fields` are the columns that make the canonical row, whose hash pins it. `clean` leaves out
-    rows that cannot be asked. `gated` text never leaves the machine.
+    `columns` are kept in the list cache; `canonical` makes of a row what is hashed to pin it;
+    `stratum` is what lists are drawn by. `clean` leaves out rows that cannot be asked. `gated`
+    text never leaves the machine.
     """
 
     name: str
@@ -31,15 +37,12 @@ class Source:
     config: str | None
     split: str
     id_field: str
-    stratum_field: str
-    fields: tuple[str, ...]
+    columns: tuple[str, ...]
+    canonical: Callable[[Row], Json]
+    stratum: Callable[[Row], str]
     clean: Callable[[Iterable[Row]], Pool]
     gated: bool = False
     archive_password: str | None = None
-
-    def canonical(self, row: Row) -> Json:
-        """The columns that count, as stored; no value is changed."""
-        return {field: row[field] for field in self.fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,9 @@ class Task(Protocol):
     @property
     def verdict_fields(self) -> tuple[str, ...]:
         """Fields of a verdict, or of its details, that `grade-file` writes beside the id."""
+
+    def beside(self, answer: Answer) -> Mapping[str, tuple[int, int]]:
+        """Counts (k, n) that one answer adds to figures shown beside the score; often none."""
 
     @property
     def source(self) -> Source:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable
 
 from qualeval.records import sha256_of
-from qualeval.tasks.base import Draw, Pool, Row, Source
+from qualeval.tasks.base import Draw, Pool, Row, Source, row_of
 from qualeval.tasks.letters import LetterItem, LetterTask
 
 SLOTS = ("correct", "inc1", "inc2", "inc3")
@@ -68,8 +68,9 @@ SOURCE = Source(
     config="gpqa_diamond",
     split="train",
     id_field="Record ID",
-    stratum_field="High-level domain",
-    fields=("Record ID", "Question", *COLUMNS),
+    columns=("Record ID", "Question", *COLUMNS, "High-level domain"),
+    canonical=row_of("Record ID", "Question", *COLUMNS),
+    stratum=lambda row: str(row["High-level domain"]),
     clean=clean,
     gated=True,
     # Printed by the authors beside their archive, so that crawlers do not read it by accident.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qualeval.graders import letter
-from qualeval.records import Completion, Item, Json, ThinkingMode, Verdict, sha256_of
+from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
 from qualeval.tasks.base import Draw, Row, Source
 
 TEMPLATE = """\
@@ -62,6 +62,10 @@ class LetterTask:
     def item(self, row: Row) -> LetterItem:
         """The item of a row {"id" or "question_id", "question", "options", "answer"}."""
         return item_of_row(row)
+
+    def beside(self, answer: Answer) -> dict[str, tuple[int, int]]:
+        """Nothing is shown beside the score."""
+        return {}
 
     def messages(self, item: Item) -> tuple[Json, ...]:
         """One user message."""

@@ -8,8 +8,10 @@ the authors' own loader; a row whose key would move by that is left out.
 from collections.abc import Iterable
 
 from qualeval.records import sha256_of
-from qualeval.tasks.base import Draw, Pool, Row, Source
+from qualeval.tasks.base import Draw, Pool, Row, Source, row_of
 from qualeval.tasks.letters import LetterItem, LetterTask, item_of_row
+
+COLUMNS = ("question_id", "question", "options", "answer", "answer_index", "category", "src")
 
 
 def clean(rows: Iterable[Row]) -> Pool:
@@ -44,8 +46,9 @@ SOURCE = Source(
     config=None,
     split="test",
     id_field="question_id",
-    stratum_field="category",
-    fields=("question_id", "question", "options", "answer", "answer_index", "category", "src"),
+    columns=COLUMNS,
+    canonical=row_of(*COLUMNS),
+    stratum=lambda row: str(row["category"]),
     clean=clean,
 )
 

@@ -26,7 +26,7 @@ def test_keyword_is_found_inside_another_word_and_in_any_case() -> None:
 def test_every_keyword_must_be_found() -> None:
     assert not exists("only tea here", "tea", "milk")
     found = verdict("keywords:existence", "only tea", keywords=["tea", "milk"])
-    assert "missing 'milk'" == found.why
+    assert found.why == "missing 'milk'"
 
 
 def test_keyword_is_a_pattern_not_a_text() -> None:
@@ -48,7 +48,7 @@ def test_keyword_that_is_no_pattern_is_not_followed_and_says_so(keyword: str) ->
             "detectable_format:multiple_sections", "( 1", section_spliter=keyword, num_sections=0
         ),
     ):
-        assert (False, False) == (found.strict, found.loose)
+        assert (found.strict, found.loose) == (False, False)
         assert "not a valid pattern" in found.why
 
 
@@ -96,10 +96,12 @@ def test_letter_is_counted_in_any_case(letter: str) -> None:
 def test_character_that_is_no_letter_is_counted_itself() -> None:
     """ife-03: the reference draws a letter instead (keys 1122 and 1129)."""
     kwargs = {"letter": "#", "let_frequency": 3, "let_relation": LEAST}
-    found = {verdict("keywords:letter_frequency", "#tea #milk #bun zzz", **kwargs) for _ in "x" * 40}
+    found = {
+        verdict("keywords:letter_frequency", "#tea #milk #bun zzz", **kwargs) for _ in "x" * 40
+    }
     (only,) = found
     assert only.strict
-    assert "found 3 times '#', wanted at least 3" == only.why
+    assert only.why == "found 3 times '#', wanted at least 3"
     assert not followed("keywords:letter_frequency", "#tea #milk zzz", **kwargs)
 
 
@@ -114,7 +116,7 @@ def test_language_is_the_likeliest_one() -> None:
     assert followed("language:response_language", reply, language="de")
     found = verdict("language:response_language", reply, language="fr")
     assert not found.loose
-    assert "language looks like de, wanted fr" == found.why
+    assert found.why == "language looks like de, wanted fr"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_blank_lines_before_the_first_paragraph_fail_strictly_only() -> None:
     """ife-07: nothing may strip the reply before it is graded."""
     reply = "\n\nMorning came quietly.\n\nLater we walked home."
     found = nth(reply, 2, 1, "morning")
-    assert (False, True) == (found.strict, found.loose)
+    assert (found.strict, found.loose) == (False, True)
     assert nth(reply.lstrip(), 2, 1, "morning").strict
 
 
@@ -196,7 +198,7 @@ def test_blank_line_more_moves_the_place_of_the_paragraph_not_the_count() -> Non
 
 
 def test_place_beyond_the_paragraphs_of_the_reply_fails() -> None:
-    assert "found 1 paragraphs, none at place 2" == nth("One.", 2, 2, "one").why
+    assert nth("One.", 2, 2, "one").why == "found 1 paragraphs, none at place 2"
 
 
 def test_right_word_with_another_number_of_paragraphs_fails() -> None:
@@ -287,7 +289,9 @@ def test_fixed_answer_counts_anywhere_but_in_its_own_case() -> None:
 )
 def test_highlights_are_counted_with_one_and_with_two_stars(reply: str, count: int) -> None:
     kind = "detectable_format:number_highlighted_sections"
-    assert f"found {count} highlights, wanted at least 9" == verdict(kind, reply, num_highlights=9).why
+    assert (
+        f"found {count} highlights, wanted at least 9" == verdict(kind, reply, num_highlights=9).why
+    )
 
 
 def test_section_is_the_splitter_and_digits_also_in_prose() -> None:
@@ -392,14 +396,14 @@ def test_short_capital_text_is_misread_as_another_language() -> None:
     """The detector skips words all in capitals but for their first letter."""
     found = verdict("change_case:english_capital", "HELLO")
     assert not found.strict
-    assert "all in capitals; language looks like vi, wanted en" == found.why
+    assert found.why == "all in capitals; language looks like vi, wanted en"
     assert "cy" in verdict("change_case:english_capital", "YES.").why
     assert "tl" in verdict("change_case:english_lowercase", "no").why
 
 
 def test_case_is_judged_before_the_language() -> None:
-    assert "not all in capitals" == verdict("change_case:english_capital", "Hello").why
-    assert "not all in small letters" == verdict("change_case:english_lowercase", "Hello").why
+    assert verdict("change_case:english_capital", "Hello").why == "not all in capitals"
+    assert verdict("change_case:english_lowercase", "Hello").why == "not all in small letters"
     assert not followed("change_case:english_capital", "12345 !!!")
 
 

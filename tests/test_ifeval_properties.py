@@ -43,7 +43,9 @@ KWARGS: dict[str, dict[str, object]] = {
 ALL_KWARGS = [KWARGS.get(name, {}) for name in INSTRUCTION_TYPES]
 
 MARKUP = st.lists(
-    st.sampled_from([*"*-<>[]\"'.,!? \n\r\t{}1aA", "\n\n", "***", "P.S.", "Section 1", "```", "\xa0"])
+    st.sampled_from(
+        [*"*-<>[]\"'.,!? \n\r\t{}1aA", "\n\n", "***", "P.S.", "Section 1", "```", "\xa0"]
+    )
 ).map("".join)
 ANY_TEXT = st.one_of(st.text(st.characters(exclude_categories=())), MARKUP)
 
@@ -78,16 +80,13 @@ def test_bullets_equal_the_plain_patterns(text: str) -> None:
     stars = re.findall(r"^\s*\*[^\*].*$", text, flags=re.MULTILINE)
     dashes = re.findall(r"^\s*-.*$", text, flags=re.MULTILINE)
     kind, kwargs = "detectable_format:number_bullet_lists", {"num_bullets": len(stars + dashes)}
-    assert grade(f"x{text}", [kind], [kwargs]).instructions[0].strict or text[:1] != "\n"
     if text.strip():
-        assert grade(text, [kind], [kwargs]).instructions[0].strict
+        assert grade(text, [kind], [kwargs]).strict_prompt
 
 
 @given(ANY_TEXT)
 def test_title_equals_the_plain_pattern(text: str) -> None:
-    plain = any(
-        found.lstrip("<").rstrip(">").strip() for found in re.findall(r"<<[^\n]+>>", text)
-    )
+    plain = any(found.lstrip("<").rstrip(">").strip() for found in re.findall(r"<<[^\n]+>>", text))
     assert plain == any(map(_titled, text.split("\n")))
 
 
@@ -124,7 +123,9 @@ def test_reply_of_a_megabyte_is_graded_in_seconds(name: str) -> None:
     prepare()
     start = time.process_time()
     grade_all(LONG[name])
-    assert time.process_time() - start < 60  # 1 to 10 s; the plain patterns take minutes to hours
+    assert (
+        time.process_time() - start < 30
+    )  # measured: under 4; the plain patterns take minutes to hours
 
 
 SAMPLE = [

@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,14 +20,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def rows(name: str) -> list[dict]:  # type: ignore[type-arg]
+def rows(name: str) -> list[dict[str, Any]]:
     with (DATA / name).open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def test_every_official_item_can_be_graded() -> None:
     items = rows("input_data.jsonl")
-    assert 541 == len(items)
+    assert len(items) == 541
     for item in items:
         check_item(item["instruction_id_list"], item["kwargs"])
 
@@ -56,8 +57,8 @@ def test_verdicts_equal_the_official_ones(model: str, capsys: pytest.CaptureFixt
                 different.append((item["key"], place, found.instruction_id))
     with capsys.disabled():
         print(f"\n  ifeval {model.removesuffix('.jsonl')}: {dict(counts)}, {len(different)} differ")
-    assert [] == different
+    assert different == []
     if model == "gpt4.jsonl":
-        assert (541, 834) == (counts["prompts"], counts["instructions"])
+        assert (counts["prompts"], counts["instructions"]) == (541, 834)
         assert abs(counts["strict prompts"] - 416) <= len(DRAWN_KEYS)
         assert abs(counts["strict"] - 697) <= len(DRAWN_KEYS)

@@ -66,9 +66,7 @@ def prepare() -> None:
     sentences.load()
 
 
-def check_item(
-    instruction_ids: Sequence[str], kwargs: Sequence[Mapping[str, object]]
-) -> None:
+def check_item(instruction_ids: Sequence[str], kwargs: Sequence[Mapping[str, object]]) -> None:
     """Raise `InstructionError` unless a reply to this item can be graded."""
     read_item(instruction_ids, kwargs)
 

@@ -1,7 +1,7 @@
 """Checkers of what a reply says: keywords, letters, language, case, length, commas.
 
 Each takes the text and the item's kwargs by their own names. Texts are never blank here. Where the
-reference is odd it is kept, and said in the docstring; method and numbers: `qualeval.graders.ifeval`.
+reference is odd it is kept, and the docstring says so; the method is in `qualeval.graders.ifeval`.
 """
 
 import re
@@ -57,9 +57,7 @@ def forbidden_words(text: str, *, forbidden_words: tuple[str, ...]) -> Finding:
     return Finding(True, f"found none of {len(set(forbidden_words))} forbidden words")
 
 
-def letter_frequency(
-    text: str, *, letter: str, let_frequency: float, let_relation: str
-) -> Finding:
+def letter_frequency(text: str, *, letter: str, let_frequency: float, let_relation: str) -> Finding:
     """The character occurs so often in the text in small letters; it need not be a letter.
 
     The reference swaps a character outside a-z for a letter drawn at random; here it counts itself.
@@ -133,9 +131,7 @@ def nth_paragraph_first_word(
     word = "".join(map(str.lower, word))  # letter by letter: no final sigma
     paragraphs = exactly(count, num_paragraphs, "paragraphs")
     first = f"{nth} starts with {quoted(word)}, wanted {quoted(first_word.lower())}"
-    return Finding(
-        paragraphs.followed and word == first_word.lower(), f"{paragraphs.why}; {first}"
-    )
+    return Finding(paragraphs.followed and word == first_word.lower(), f"{paragraphs.why}; {first}")
 
 
 def no_comma(text: str) -> Finding:

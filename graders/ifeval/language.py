@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from langdetect.detector_factory import DetectorFactory  # type: ignore[import-untyped]
 
 SEED = 0
-CODES = (
-    *("af ar bg bn ca cs cy da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv".split()),
-    *("mk ml mr ne nl no pa pl pt ro ru sk sl so sq sv sw ta te th tl tr uk ur vi".split()),
-    *("zh-cn", "zh-tw"),
+_CODES = (
+    "af ar bg bn ca cs cy da de el en es et fa fi fr gu he hi hr hu id it ja kn ko lt lv mk ml mr"
+    " ne nl no pa pl pt ro ru sk sl so sq sv sw ta te th tl tr uk ur vi zh-cn zh-tw"
 )
+CODES = tuple(_CODES.split())
 PROFILES_SHA256 = "ce6dd69bb0ccd47833528c115c450d8f25b5f8e4ce608884e52983569bbd2504"
 
 # langdetect blanks links and addresses, then reads 10,000 characters. `_head` keeps enough of a

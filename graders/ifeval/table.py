@@ -32,7 +32,9 @@ class Instruction(NamedTuple):
 
 
 def _number(value: object) -> float:
-    if not isinstance(value, int | float) or (isinstance(value, float) and not math.isfinite(value)):
+    if not isinstance(value, int | float) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
         raise ValueError("must be a number")
     return value
 

@@ -12,11 +12,15 @@ import re
 
 from qualeval.graders.ifeval.sentences import split_sentences
 
-_OPENED = " ` "  # an opening quotation mark; unlike a closing one it never belongs to the last period
+_OPENED = (
+    " ` "  # an opening quotation mark; unlike a closing one it never belongs to the last period
+)
 _OPENING_MARKS = re.compile("[«“‘„]|`+")
 _QUOTE_AFTER_BRACKET = re.compile(r"""([ (\[{<])(?:"|'')""")
 _QUOTED_LETTER = re.compile(r"'(?=(?![mtsdn])\w\b)", re.IGNORECASE)
-_BETWEEN = "\x1e"  # white space that is not a blank; in a reply it becomes a line feed, the same to all
+_BETWEEN = (
+    "\x1e"  # white space that is not a blank; in a reply it becomes a line feed, the same to all
+)
 _LAST_PERIOD = re.compile(r"""(?<=[^.\x1e])\.(?=[])}>"'»”’ ]*+[^\S\x1e]*+(?:\x1e|\Z))""")
 _COMMA = re.compile(r"[:,](\D|$)")
 _MARKS = re.compile(r"\.{2,}|[;@#$%&?!]")
