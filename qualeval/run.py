@@ -36,6 +36,7 @@ from qualeval.records import (
     Verdict,
     key_of,
     now,
+    to_json,
 )
 from qualeval.retry import Asker, Gate, GivenUp
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_summary
@@ -225,6 +226,10 @@ class RunSession:
                 contracts.same_conditions(there, here, where)
         missing = {plan.name: self._missing(plan) for plan in self.plans}
         self.files.write("card.json", self.card.model_dump_json(indent=2))
+        for plan in self.plans:
+            plan.task.prepare()
+            if plan.list.kind == "file" and missing[plan.name]:
+                self._keep_own_list(plan)
         if any(missing.values()):
             try:
                 anyio.run(self._ask, missing)
@@ -240,6 +245,12 @@ class RunSession:
             except QualevalError as error:
                 self.stopped = str(error)
         return self._outcome()
+
+    def _keep_own_list(self, plan: PartPlan) -> None:
+        """Copy a user's list into the run, so that it can be graded again from here alone."""
+        with self.files.replace(f"{plan.name}.items.jsonl") as line:
+            for row in plan.list.rows:
+                line(to_json(row))
 
     def _contract_exists(self, plan: PartPlan) -> bool:
         return self.files.file(f"{plan.name}.contract.json").exists()
@@ -362,8 +373,9 @@ class RunSession:
         )
         contract = contracts.with_session(contract, session)
         self.files.write(path.name, contract.model_dump_json(indent=2))
-        self.files.log(f"session starts: {len(missing)} of {plan.size} to ask", plan.name)
-        self.watcher.part_starts(plan.name, plan.size - len(missing), plan.size)
+        wanted = len(plan.items) * plan.repeats
+        self.files.log(f"session starts: {len(missing)} of {wanted} to ask", plan.name)
+        self.watcher.part_starts(plan.name, wanted - len(missing), wanted)
         items = {str(item.id): item for item in plan.items}
         return PartRun(plan, contract, items, missing, InFlightMeter(monotonic))
 

@@ -101,6 +101,11 @@ class Task(Protocol):
     def draw(self) -> Draw:
         """How the official list was drawn."""
 
+    def prepare(self) -> None:
+        """Load what grading needs. Raises QualevalError when something is missing, so that a run
+        finds out before it has cost server time.
+        """
+
     def official_item(self, row: Row) -> Item:
         """The item that a row of the source makes. Raises ValueError when it makes none."""
 

@@ -1,7 +1,7 @@
 """IFEval, 200 fixed prompts, strict.
 
-Zhou et al. 2023 (arXiv 2311.07911), data set google/IFEval, Apache-2.0. The prompt is sent as it is.
-Right when every instruction is followed by the strict check of the reply as the model gave it,
+Zhou et al. 2023 (arXiv 2311.07911), data set google/IFEval, Apache-2.0. The prompt is sent as it
+is. Right when every instruction is followed by the strict check of the reply as the model gave it,
 reasoning removed; the other three levels (loose prompt, strict and loose instructions) stand beside
 the score and are never mixed into it.
 """
@@ -91,6 +91,21 @@ def item(row: Row) -> InstructionItem:
     )
 
 
+SOURCE = Source(
+    name="ifeval",
+    dataset="google/IFEval",
+    config=None,
+    split="train",
+    id_field="key",
+    columns=COLUMNS,
+    canonical=canonical,
+    stratum=family,
+    clean=clean,
+)
+
+DRAW = Draw("ifeval", 200)
+
+
 @dataclass(frozen=True, slots=True)
 class InstructionTask:
     """The part `ifeval`."""
@@ -111,18 +126,12 @@ class InstructionTask:
         "loose_inst",
         "why",
     )
-    source: Source = Source(
-        name="ifeval",
-        dataset="google/IFEval",
-        config=None,
-        split="train",
-        id_field="key",
-        columns=COLUMNS,
-        canonical=canonical,
-        stratum=family,
-        clean=clean,
-    )
-    draw: Draw = Draw("ifeval", 200)
+    source: Source = SOURCE
+    draw: Draw = DRAW
+
+    def prepare(self) -> None:
+        """Load language profiles and sentence tables, half a second, before server time is spent."""
+        grader.prepare()
 
     def official_item(self, row: Row) -> InstructionItem:
         """The item of an official row."""

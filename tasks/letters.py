@@ -55,6 +55,9 @@ class LetterTask:
     template: str = TEMPLATE
     verdict_fields: tuple[str, ...] = ("right", "extracted", "rule", "cut_off", "reason")
 
+    def prepare(self) -> None:
+        """Letters need nothing."""
+
     def official_item(self, row: Row) -> LetterItem:
         """The item of an official row."""
         return self.from_official(row)
