@@ -96,7 +96,9 @@ def command(folder: Path, card: Path, parts: Sequence[Part], *options: str) -> l
     return ["run", str(card), "--runs", str(folder), "--job", job, "--parts", names, *options]
 
 
-def run_engine(arguments: Sequence[str], *, cpu: bool = False) -> tuple[Json, resource.struct_rusage]:
+def run_engine(
+    arguments: Sequence[str], *, cpu: bool = False
+) -> tuple[Json, resource.struct_rusage]:
     """Run `qualeval` with these arguments to its end: what it printed for us, what it used."""
     this = [sys.executable, __file__, "--engine"] if cpu else [sys.executable, "-m", "qualeval"]
     return wait_for([*this, *arguments])
@@ -221,7 +223,9 @@ class Bench:
 CORES = os.sched_getaffinity(0)
 
 
-def makespan_of(server: model_server.RunningServer, act: Callable[[], Any], requests: int) -> tuple[float, Json]:
+def makespan_of(
+    server: model_server.RunningServer, act: Callable[[], Any], requests: int
+) -> tuple[float, Json]:
     """From the first request to the last at the server, while `act` runs."""
     server.reset()
     act()
@@ -240,7 +244,9 @@ def against_ideal(bench: Bench, items: int, slots: int) -> Row:
         what = f"makespan, {items:,} requests, {slots} slots"
 
         def measure() -> tuple[float, Json]:
-            return makespan_of(server, lambda: run_engine(command(bench.folder, card, parts)), items)
+            return makespan_of(
+                server, lambda: run_engine(command(bench.folder, card, parts)), items
+            )
 
         seconds = bench.undisturbed(what, measure)
     finally:
@@ -259,7 +265,9 @@ def against_bare(bench: Bench, items: int, slots: int) -> Row:
         what = f"makespan, {items:,} requests, {slots} slots"
 
         def engine() -> tuple[float, Json]:
-            return makespan_of(server, lambda: run_engine(command(bench.folder, card, parts)), items)
+            return makespan_of(
+                server, lambda: run_engine(command(bench.folder, card, parts)), items
+            )
 
         def bare() -> tuple[float, Json]:
             return makespan_of(server, lambda: run_bare(server.base_url, slots, bodies), items)
@@ -362,7 +370,9 @@ def show(rows: Sequence[Row]) -> None:
     ]  # fmt: skip
     widths = [max(len(row[column]) for row in cells) for column in range(6)]
     for row in cells:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def main() -> int:
@@ -371,7 +381,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="makespan, bare, packed, cpu, memory")
     options = parser.parse_args()
     quick = options.quick
-    wanted = options.only.split(",") if options.only else ["makespan", "bare", "packed", "cpu", "memory"]
+    wanted = (
+        options.only.split(",") if options.only else ["makespan", "bare", "packed", "cpu", "memory"]
+    )
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="qualeval-bench-") as name:
         bench = Bench(Path(name), [])

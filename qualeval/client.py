@@ -7,6 +7,7 @@ Nothing here retries, waits or grades.
 
 import json
 import logging
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ from pydantic import JsonValue
 
 from qualeval import __version__
 from qualeval.card import Timeouts, is_loopback
-from qualeval.errors import RequestError
+from qualeval.errors import InputError, RequestError
 from qualeval.masking import excerpt
 from qualeval.records import Completion, Json, Request, now
 from qualeval.reply import to_completion
@@ -37,7 +38,10 @@ AFTER_FINISH = 10.0
 
 
 class ModelClient:
-    """One connection to one endpoint. Use as an async context manager."""
+    """One connection to one endpoint. Use as an async context manager.
+
+    Raises InputError for a key that no header takes, and for a proxy that cannot be used.
+    """
 
     def __init__(
         self,
@@ -51,17 +55,26 @@ class ModelClient:
         self._secrets = (api_key,) if api_key else ()
         self._timeouts = timeouts or Timeouts()
         headers = {"content-type": "application/json", "user-agent": f"qualeval/{__version__}"}
+        if api_key and not re.fullmatch("[!-~]+", api_key):
+            raise InputError(
+                "server.api_key_env: the key in this environment variable holds a space, a line "
+                "end or another character that no key has"
+            )
         if api_key:
             headers["authorization"] = f"Bearer {api_key}"
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            timeout=httpx.Timeout(None, connect=self._timeouts.connect),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=1),
-            # No proxy can reach this machine's own loopback, whatever the shell's variables say.
-            trust_env=not is_loopback(base_url),
-            # The context is made once for all slots: each costs 20 ms, and plain http needs none.
-            verify=ssl_context if ssl_context is not None else ssl_for(base_url),
-        )
+        try:
+            self._http = httpx.AsyncClient(
+                headers=headers,
+                timeout=httpx.Timeout(None, connect=self._timeouts.connect),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=1),
+                # No proxy reaches this machine's own loopback, whatever the shell's variables say.
+                trust_env=not is_loopback(base_url),
+                # One context for all slots: each costs 20 ms, and plain http needs none.
+                verify=ssl_context if ssl_context is not None else ssl_for(base_url),
+            )
+        except (ImportError, ValueError) as error:  # a socks proxy, or no proxy's address
+            why = excerpt(str(error), self._secrets)
+            raise InputError(f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: {why}") from None
         self._chat_url = httpx.URL(base_url + "/chat/completions")
 
     async def __aenter__(self) -> "ModelClient":
@@ -211,14 +224,18 @@ class _StreamedReply:
 
     def __init__(self, client: ModelClient) -> None:
         self._parse = client._parse
+        self._quote = client._quote
         self._events = EventReader()
+        self._start = b""
         self._pieces: dict[str, list[str]] = {}
+        self._any_event = False
         self._usage: Json | None = None
         self.finish_reason: str | None = None
         self.done = False
         self.first_token: float | None = None
 
     def take(self, chunk: bytes) -> None:
+        self._start = self._start or chunk
         try:
             for data in self._events.feed(chunk):
                 self._event(data)
@@ -233,6 +250,7 @@ class _StreamedReply:
         if data.strip() == b"[DONE]":
             self.done = True
             return
+        self._any_event = True
         event = self._parse(data)
         self._usage = _block(event, "usage") or self._usage
         choices = event.get("choices")
@@ -246,6 +264,8 @@ class _StreamedReply:
 
     def completion(self, max_tokens: int) -> Completion:
         if not self.finish_reason and not self.done:
+            if self._start and not self._any_event:
+                raise RequestError("bad_stream", self._quote(self._start), retry=True)
             cut = "the stream ended before the answer did"
             raise RequestError("cut_stream", cut, retry=True)
         message: Json = {name: "".join(pieces) for name, pieces in self._pieces.items()}

@@ -37,7 +37,8 @@ def _json_lines(data: bytes, where: str) -> Iterator[tuple[int, Row]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            row = json.loads(text, parse_constant=_no_such_number)
         except UnicodeDecodeError:
             raise ListError(f"{where}:{number}: is not UTF-8") from None
         except (ValueError, RecursionError):
@@ -45,6 +46,10 @@ def _json_lines(data: bytes, where: str) -> Iterator[tuple[int, Row]]:
         if not isinstance(row, dict):
             raise ListError(f"{where}:{number}: is no JSON object")
         yield number, row
+
+
+def _no_such_number(word: str) -> object:
+    raise ValueError(f"{word} is no number that JSON has")
 
 
 def tables_below(path: Path, source: Source) -> Tables:

@@ -4,7 +4,7 @@ One worker a slot, all taking from one iterator, so a free slot is refilled at o
 ever created ahead of its slot. The pool knows no HTTP and no benchmark: a worker is an async
 function from a piece of work to a result, and raises `PostponedError` when the same work should be
 tried again after a wait. Work that waits gives its slot to other work; at most as many pieces wait
-as there are slots, so memory does not grow with the amount of work.
+as there are slots (or WAITING), so memory does not grow with the amount of work.
 """
 
 import heapq
@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import anyio
+
+WAITING = 16
+"""So many pieces may wait for their next try even where there are fewer slots: one that waits must
+not keep a single slot from working on."""
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -76,7 +80,7 @@ class _Queue(Generic[Work]):
 
     def __init__(self, work: Iterator[Work], slots: int, clock: Callable[[], float]) -> None:
         self._fresh: Iterator[Work] | None = work
-        self._slots = slots
+        self._most_waiting = max(slots, WAITING)
         self._clock = clock
         self._waiting: list[_Waiting[Work]] = []
         self._running = 0
@@ -101,7 +105,7 @@ class _Queue(Generic[Work]):
     def _next(self) -> Work | None:
         if self._waiting and self._waiting[0].due <= self._clock():
             return heapq.heappop(self._waiting).work
-        if self._fresh is not None and len(self._waiting) < self._slots:
+        if self._fresh is not None and len(self._waiting) < self._most_waiting:
             for work in self._fresh:
                 return work
             self._fresh = None

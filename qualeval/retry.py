@@ -92,7 +92,7 @@ class Asker(Generic[SomeWork]):
         send: Callable[[SomeWork], Awaitable[Completion]],
         gate: Gate,
         retries: Retries,
-        say: Callable[[str], None],
+        say: Callable[[SomeWork, str], None],
     ) -> None:
         self._send = send
         self._gate = gate
@@ -114,8 +114,9 @@ class Asker(Generic[SomeWork]):
         more = error.retry and work.attempts < self._retries.attempts
         wait = backoff(work.attempts, error.retry_after, self._retries.max_wait) if more else 0.0
         self._say(
+            work,
             f"item {work.request.id} attempt {work.attempts}: {error.kind}: {error}"
-            + (f"; again in {wait:g} s" if more else "; given up")
+            + (f"; again in {wait:g} s" if more else "; given up"),
         )
         if error.unreachable or error.kind == "http_503":
             await self._gate.wait_until_back(error.kind)

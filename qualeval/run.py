@@ -7,7 +7,7 @@ their order, and makes sure that what was answered stays on disk whatever ends t
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -18,7 +18,14 @@ import anyio
 from qualeval import contract as contracts
 from qualeval.card import Card, Endpoint
 from qualeval.client import ModelClient, ssl_for
-from qualeval.errors import CardError, OptionError, QualevalError, ServerGoneError
+from qualeval.errors import (
+    CardError,
+    DiskError,
+    InputError,
+    OptionError,
+    QualevalError,
+    ServerGoneError,
+)
 from qualeval.grading import finish_part
 from qualeval.plan import PartPlan, Schedule, chosen_parts, groups, plan_part
 from qualeval.pool import InFlightMeter, run_pool
@@ -151,8 +158,10 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
     with RunFolder(path) as files:
         from qualeval.embedded import running  # starts processes; most cards need none
 
-        for line in (line for plan in plans for line in files.repair(plan.name)):
-            watcher.say(line)
+        for plan in plans:
+            for line in files.repair(plan.name):
+                files.log(line, plan.name)
+                watcher.say(line)
         server = card.server
         embedded = (
             running(server.embedded, server.slots or 4, server.context_tokens or 4096,
@@ -236,7 +245,7 @@ class RunSession:
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.stopped = "interrupted; run the same command again to go on"
-            except (CardError, OptionError):
+            except InputError:
                 raise
             except ServerGoneError as error:
                 self.stopped = str(error)
@@ -244,6 +253,9 @@ class RunSession:
                     raise
             except QualevalError as error:
                 self.stopped = str(error)
+        if self.stopped:
+            with suppress(DiskError):  # a full disk may be what stopped it
+                self.files.log(f"stopped: {self.stopped}")
         return self._outcome()
 
     def _keep_own_list(self, plan: PartPlan) -> None:
@@ -315,7 +327,10 @@ class RunSession:
                 work.part.meter.leave()
                 self.watcher.in_flight(-1)
 
-        return Asker(send, gate, self.card.retries, self.files.log)
+        def log(work: Work, message: str) -> None:
+            self.files.log(message, work.part.plan.name)
+
+        return Asker(send, gate, self.card.retries, log)
 
     async def _ask_group(
         self,

@@ -6,7 +6,7 @@ never shrinks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 from typing import Literal, TypedDict
@@ -155,13 +155,20 @@ def _subtitle(task: Task, conditions: Conditions) -> str:
 
 
 def _interval(tally: Tally, repeats: int) -> stats.Interval:
-    """Wilson's interval; with repeats an interval over questions, whose answers hang together."""
+    """Wilson's interval; with repeats an interval over questions, whose answers hang together.
+
+    Where all questions score alike neither t nor bootstrap has any width, which is no certainty:
+    Wilson's interval over questions is taken then.
+    """
+    questions = list(tally.scores.values())
     if repeats == 1:
         return stats.wilson(tally.right, tally.answered)
-    questions = list(tally.scores.values())
+    if len({sum(scores) for scores in questions}) == 1:
+        return stats.wilson(tally.right // repeats, len(questions))
     if len(questions) < 100:
         return stats.question_bootstrap(questions, seed=42)
-    return stats.clustered_mean(questions).interval
+    wide = stats.clustered_mean(questions).interval
+    return replace(wide, low=max(0.0, wide.low), high=min(1.0, wide.high))
 
 
 def _why_incomplete(contract: Contract, n: int, answered: int, errors: int) -> str | None:

@@ -130,7 +130,7 @@ class InstructionTask:
     draw: Draw = DRAW
 
     def prepare(self) -> None:
-        """Load language profiles and sentence tables, half a second, before server time is spent."""
+        """Load language profiles and sentence tables: half a second, before it costs server time."""
         grader.prepare()
 
     def official_item(self, row: Row) -> InstructionItem:

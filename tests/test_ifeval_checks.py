@@ -411,3 +411,12 @@ def test_english_in_one_case_is_followed() -> None:
     text = "we went to the market in the morning and bought bread, cheese and apples."
     assert followed("change_case:english_lowercase", text)
     assert followed("change_case:english_capital", text.upper() + " THIS IS THE END OF IT, OK?")
+
+
+def test_capital_words_count_single_letters_and_both_halves_of_a_contraction() -> None:
+    kind = "change_case:capital_word_frequency"
+    reply = "I saw A 3D film in the U.S. and DON'T know"
+    found = verdict(kind, reply, capital_frequency=7, capital_relation=LEAST)
+    assert found.why == "found 6 words in capitals, wanted at least 7"
+    assert not found.loose
+    assert followed(kind, reply, capital_frequency=7, capital_relation=LESS)

@@ -24,10 +24,9 @@ MARKS = [tag for pair in PAIRS for tag in pair] + [
     *("<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|start|>", "<|constrain|>"),
     *("final", "analysis", "assistant", "`", "'", '"', "\\", "<", "|>", "\n", " ", "B", "\ud835"),
 ]
-ANY_TEXT = (
-    st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
-    | st.lists(st.sampled_from(MARKS), max_size=25).map("".join)
-)
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=60) | st.lists(
+    st.sampled_from(MARKS), max_size=25
+).map("".join)
 PLAIN = st.text(alphabet="ABCxyz .,:\n", max_size=30)
 """Text without any mark of thinking."""
 
