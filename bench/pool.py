@@ -7,10 +7,10 @@ the command `qualeval run` itself, in a process of its own, against the project'
 from __future__ import annotations
 
 import argparse
+import contextlib
 import heapq
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,8 +25,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import model_server
 
 MEAN, SIGMA, SEED = 0.25, 0.6, 7
-LATE_MS = 20.0
-"""A reply of the server that left later than this: something else held its core."""
+SERVICE = {"mean": MEAN, "sigma": SIGMA, "seed": SEED, "by": "item"}
+LATE = 0.02
+"""Seconds: a reply that left the server later than this waited for its core."""
+WAITED = 0.1
+"""Seconds that client or server may have waited for a core in one run, start-up included."""
 TRIES = 3
 QUESTION = "Which of these is the right one? " + "A made-up text as long as a question is. " * 12
 OPTIONS = [f"option number {n} of ten, a line of some length" for n in range(10)]
@@ -80,10 +83,12 @@ def write_card(folder: Path, base_url: str, slots: int, parts: Sequence[Part]) -
         "label": "bench",
         "server": server,
         "sampling": {"temperature": 1.0, "top_p": 1.0},
-        "thinking": {mode: {"chat_template_kwargs": {"enable_thinking": mode == "on"}}
-                     for mode in ("off", "on")},
+        "thinking": {
+            mode: {"chat_template_kwargs": {"enable_thinking": mode == "on"}}
+            for mode in ("off", "on")
+        },
         "parts": {part.name: {"list": f"{part.name}.jsonl"} for part in parts},
-    }  # fmt: skip
+    }
     path = folder / "card.json"
     path.write_text(json.dumps(card), encoding="utf-8")
     return path
@@ -96,23 +101,34 @@ def command(folder: Path, card: Path, parts: Sequence[Part], *options: str) -> l
     return ["run", str(card), "--runs", str(folder), "--job", job, "--parts", names, *options]
 
 
-def run_engine(
-    arguments: Sequence[str], *, cpu: bool = False
-) -> tuple[Json, resource.struct_rusage]:
-    """Run `qualeval` with these arguments to its end: what it printed for us, what it used."""
-    this = [sys.executable, __file__, "--engine"] if cpu else [sys.executable, "-m", "qualeval"]
-    return wait_for([*this, *arguments])
+@dataclass(frozen=True)
+class Ended:
+    """A process that has ended: its last line if that is JSON, its peak memory in MB, and how many
+    seconds it was ready to run while others had the core.
+    """
+
+    said: Json
+    peak: float
+    waited: float
 
 
-def run_bare(base_url: str, slots: int, bodies: Path) -> Json:
+def run_engine(arguments: Sequence[str], *, timed: bool = False) -> Ended:
+    """`qualeval` with these arguments; `timed` reads its CPU clock around the requests."""
+    start = ["--engine"] if timed else []
+    program = [__file__] if timed else ["-m", "qualeval"]
+    return wait_for([sys.executable, *program, *start, *arguments])
+
+
+def run_bare(base_url: str, slots: int, bodies: Path) -> Ended:
     """The same requests by httpx alone, a client a slot."""
-    this = [sys.executable, __file__, "--bare", base_url, str(slots), str(bodies)]
-    return wait_for(this)[0]
+    return wait_for([sys.executable, __file__, "--bare", base_url, str(slots), str(bodies)])
 
 
-def wait_for(arguments: Sequence[str]) -> tuple[Json, resource.struct_rusage]:
+def wait_for(arguments: Sequence[str]) -> Ended:
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(arguments, stdout=out, stderr=out)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        waited = waited_for_core(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
@@ -120,7 +136,16 @@ def wait_for(arguments: Sequence[str]) -> tuple[Json, resource.struct_rusage]:
     if status:
         raise SystemExit(f"{' '.join(arguments)}\nended with {process.returncode}:\n{text}")
     last = text.rstrip().rpartition("\n")[2]
-    return (json.loads(last) if last.startswith("{") else {}), usage
+    said = json.loads(last) if last.startswith("{") else {}
+    return Ended(said, usage.ru_maxrss / 1024, waited)
+
+
+def waited_for_core(pid: int) -> float:
+    """Seconds that a process stood in the queue of its core (0 where Linux does not count them)."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def engine_process(arguments: list[str]) -> None:
@@ -188,151 +213,144 @@ def ideal_makespan(times: Sequence[float], slots: int) -> float:
 
 # ------------------------------------------------------------------ server and cores
 
-
-@dataclass
-class Bench:
-    """A folder, and the cores for client and server."""
-
-    folder: Path
-    notes: list[str]
-
-    def server(self, **options: Any) -> model_server.RunningServer:
-        """A test server on the first core; this process and its children use the second."""
-        server = model_server.start(record_bodies=False, context=1_000_000, **options)
-        cores = sorted(os.sched_getaffinity(server.process.pid) | CORES)
-        if len(cores) > 1:
-            os.sched_setaffinity(server.process.pid, {cores[0]})
-            os.sched_setaffinity(0, set(cores[1:2]))
-        return server
-
-    def undisturbed(self, what: str, measure: Callable[[], tuple[float, Json]]) -> float:
-        """The least of up to three makespans: a run is repeated when the server's core was taken
-        from it, since then it is not the client that is measured.
-        """
-        found = []
-        for _ in range(TRIES):
-            seconds, summary = measure()
-            found.append(seconds)
-            if summary["late_max"] * 1000 <= LATE_MS:
-                break
-            late = f"the server was up to {summary['late_max'] * 1000:.0f} ms late"
-            self.notes.append(f"{what}: {late}, {seconds:.3f} s")
-        return min(found)
+CORES = sorted(os.sched_getaffinity(0))
 
 
-CORES = os.sched_getaffinity(0)
+@contextlib.contextmanager
+def running(slots: int, **options: Any) -> Iterator[model_server.RunningServer]:
+    """A test server on the first core; this process and all it starts use the second."""
+    with model_server.running(
+        slots=slots, record_bodies=False, context=1_000_000, **options
+    ) as server:
+        os.sched_setaffinity(server.process.pid, CORES[:1])
+        os.sched_setaffinity(0, CORES[1:2] or CORES)
+        yield server
 
 
-def makespan_of(
-    server: model_server.RunningServer, act: Callable[[], Any], requests: int
-) -> tuple[float, Json]:
-    """From the first request to the last at the server, while `act` runs."""
+@dataclass(frozen=True)
+class Makespan:
+    """Seconds from the first request to the last at the server, and what disturbed them."""
+
+    seconds: float
+    disturbed: str
+
+
+def makespan(
+    server: model_server.RunningServer, requests: int, act: Callable[[], Ended]
+) -> Makespan:
+    """The makespan of `act`, which sends so many requests."""
     server.reset()
-    act()
+    before = waited_for_core(server.process.pid)
+    ended = act()
+    queued = waited_for_core(server.process.pid) - before
     summary = server.summary()
     if summary["outcomes"] != {"answered": requests}:
-        raise SystemExit(f"not every request was answered: {summary['outcomes']}")
-    return summary["makespan"], summary
+        raise SystemExit(f"not every request was answered once: {summary['outcomes']}")
+    late = summary["late_max"]
+    quiet = late <= LATE and queued <= WAITED and ended.waited <= WAITED
+    disturbed = (
+        f"client waited {ended.waited:.2f} s for its core, server {queued:.2f} s, "
+        f"a reply left {late * 1000:.0f} ms late"
+    )
+    return Makespan(summary["makespan"], "" if quiet else disturbed)
 
 
-def against_ideal(bench: Bench, items: int, slots: int) -> Row:
+class Notes(list[str]):
+    """What a reader of the table must know."""
+
+    def least(self, what: str, measure: Callable[[], Makespan]) -> float:
+        """The makespan; a disturbed run is repeated, and of the repeats the least counts."""
+        found = []
+        for _ in range(TRIES):
+            found.append(measure())
+            if not found[-1].disturbed:
+                break
+            self.append(f"{what}: {found[-1].seconds:.3f} s, disturbed: {found[-1].disturbed}")
+        return min(run.seconds for run in found)
+
+
+def ideal_of(items: int, slots: int) -> float:
+    return ideal_makespan(model_server.service_times(items, MEAN, SIGMA, SEED), slots)
+
+
+# ------------------------------------------------------------------ what is measured
+
+
+def against_ideal(folder: Path, notes: Notes, items: int, slots: int) -> Row:
     parts = [Part("mmlupro", items)]
-    service = {"mean": MEAN, "sigma": SIGMA, "seed": SEED, "by": "item"}
-    server = bench.server(slots=slots, service=service)
-    try:
-        card = write_card(bench.folder, server.base_url, slots, parts)
-        what = f"makespan, {items:,} requests, {slots} slots"
-
-        def measure() -> tuple[float, Json]:
-            return makespan_of(
-                server, lambda: run_engine(command(bench.folder, card, parts)), items
-            )
-
-        seconds = bench.undisturbed(what, measure)
-    finally:
-        server.stop()
-    ideal = ideal_makespan(model_server.service_times(items, MEAN, SIGMA, SEED), slots)
+    what = f"makespan, {items:,} requests, {slots} slots"
+    with running(slots, service=SERVICE) as server:
+        card = write_card(folder, server.base_url, slots, parts)
+        seconds = notes.least(
+            what,
+            lambda: makespan(server, items, lambda: run_engine(command(folder, card, parts))),
+        )
+    ideal = ideal_of(items, slots)
     return Row(what, f"{seconds:.3f} s", f"ideal pool {ideal:.3f} s", seconds / ideal, 1.01)
 
 
-def against_bare(bench: Bench, items: int, slots: int) -> Row:
+def against_bare(folder: Path, notes: Notes, items: int, slots: int) -> Row:
+    """In turn, three times each; the least of both."""
     parts = [Part("mmlupro", items)]
-    service = {"mean": MEAN, "sigma": SIGMA, "seed": SEED, "by": "item"}
-    server = bench.server(slots=slots, service=service)
-    try:
-        card = write_card(bench.folder, server.base_url, slots, parts)
-        bodies = bodies_of(bench, card, parts)
-        what = f"makespan, {items:,} requests, {slots} slots"
-
-        def engine() -> tuple[float, Json]:
-            return makespan_of(
-                server, lambda: run_engine(command(bench.folder, card, parts)), items
-            )
-
-        def bare() -> tuple[float, Json]:
-            return makespan_of(server, lambda: run_bare(server.base_url, slots, bodies), items)
-
-        ours, theirs = [], []
+    what = f"makespan, {items:,} requests, {slots} slots"
+    ours, theirs = [], []
+    with running(slots, service=SERVICE) as server:
+        card = write_card(folder, server.base_url, slots, parts)
+        bodies = bodies_of(folder, card, parts)
         for _ in range(TRIES):
-            ours.append(engine()[0])
-            theirs.append(bare()[0])
-    finally:
-        server.stop()
-    ideal = ideal_makespan(model_server.service_times(items, MEAN, SIGMA, SEED), slots)
-    bench.notes.append(f"{what}: an ideal pool needs {ideal:.3f} s; best of {TRIES} of each")
-    return Row(what, f"{min(ours):.3f} s", f"bare httpx {min(theirs):.3f} s",
-               min(ours) / min(theirs), 1.01)  # fmt: skip
+            ours.append(makespan(server, items, lambda: run_engine(command(folder, card, parts))))
+            theirs.append(makespan(server, items, lambda: run_bare(server.base_url, slots, bodies)))
+    mine, bare = (min(run.seconds for run in runs) for runs in (ours, theirs))
+    quiet = sum(not run.disturbed for run in ours), sum(not run.disturbed for run in theirs)
+    notes.append(
+        f"{what}: least of {TRIES} of each ({quiet[0]} and {quiet[1]} undisturbed); "
+        f"an ideal pool needs {ideal_of(items, slots):.3f} s"
+    )
+    return Row(what, f"{mine:.3f} s", f"bare httpx {bare:.3f} s", mine / bare, 1.01)
 
 
-def bodies_of(bench: Bench, card: Path, parts: Sequence[Part]) -> Path:
+def bodies_of(folder: Path, card: Path, parts: Sequence[Part]) -> Path:
     """The requests of the first part, as `--dry-run` writes them."""
-    arguments = command(bench.folder, card, parts, "--dry-run")
+    arguments = command(folder, card, parts, "--dry-run")
     run_engine(arguments)
     job = arguments[arguments.index("--job") + 1]
-    return bench.folder / job / "dry-run" / f"{parts[0].name}.requests.jsonl"
+    return folder / job / "dry-run" / f"{parts[0].name}.requests.jsonl"
 
 
-def packed(bench: Bench, long: int, short: int, slots: int, scale: float) -> Row:
-    """Thirty long answers and many short ones in one pool."""
-    parts = [Part("think", long), Part("mmlupro", short)]
-    times = {f"think-{n}": t for n, t in enumerate(lengths(long, 2.0 * scale, 0.3))}
-    times |= {f"mmlupro-{n}": t for n, t in enumerate(lengths(short, 0.1 * scale, SIGMA))}
+def packed(folder: Path, notes: Notes, scale: float) -> Row:
+    """Few long answers and many short ones of nearly one length, as letters are, in one pool."""
+    slots, long, short = 16, Part("think", 30), Part("mmlupro", 400)
+    times: dict[str, float] = {}
+    for part, mean, sigma in ((long, 2.0, 0.3), (short, 0.1, 0.2)):
+        drawn = model_server.service_times(part.items, mean * scale, sigma, SEED)
+        times |= {f"{part.name}-{n}": seconds for n, seconds in enumerate(drawn)}
     steps = {item: [{"service_seconds": seconds}] for item, seconds in times.items()}
-    server = bench.server(slots=slots, script={"items": steps})
-    try:
-        card = write_card(bench.folder, server.base_url, slots, parts)
-        what = f"--schedule packed, {long} long + {short} short, {slots} slots"
+    what = f"--schedule packed, {long.items} long + {short.items} short, {slots} slots"
+    with running(slots, script={"items": steps}) as server:
+        card = write_card(folder, server.base_url, slots, [long, short])
 
-        def measure() -> tuple[float, Json]:
-            arguments = command(bench.folder, card, parts, "--schedule", "packed")
-            return makespan_of(server, lambda: run_engine(arguments), long + short)
+        def run() -> Ended:
+            return run_engine(command(folder, card, [long, short], "--schedule", "packed"))
 
-        seconds = bench.undisturbed(what, measure)
-    finally:
-        server.stop()
+        seconds = notes.least(what, lambda: makespan(server, len(times), run))
     bound = max(sum(times.values()) / slots, max(times.values()))
+    ideal = ideal_makespan(list(times.values()), slots)
+    notes.append(f"{what}: an ideal pool, which does not know the lengths, needs {ideal:.3f} s")
     return Row(what, f"{seconds:.3f} s", f"lower bound {bound:.3f} s", seconds / bound, 1.02)
 
 
-def lengths(n: int, mean: float, sigma: float) -> list[float]:
-    return model_server.service_times(n, mean, sigma, SEED)
-
-
-def cpu(bench: Bench, items: int, all_slots: Sequence[int]) -> list[Row]:
-    """CPU of the client alone at service time 0, in turn with the bare clients, best of three."""
+def cpu(folder: Path, items: int, all_slots: Sequence[int]) -> list[Row]:
+    """CPU of the client alone at service time 0, in turn with the bare clients; least of three."""
     parts = [Part("mmlupro", items)]
     rows, per_thousand = [], []
     for slots in all_slots:
-        server = bench.server(slots=slots)
-        try:
-            card = write_card(bench.folder, server.base_url, slots, parts)
-            bodies = bodies_of(bench, card, parts)
-            ours, theirs = [], []
+        ours, theirs = [], []
+        with running(slots) as server:
+            card = write_card(folder, server.base_url, slots, parts)
+            bodies = bodies_of(folder, card, parts)
             for _ in range(TRIES):
-                ours.append(run_engine(command(bench.folder, card, parts), cpu=True)[0]["cpu"])
-                theirs.append(run_bare(server.base_url, slots, bodies)["cpu"])
-        finally:
-            server.stop()
+                ours.append(run_engine(command(folder, card, parts), timed=True).said["cpu"])
+                theirs.append(run_bare(server.base_url, slots, bodies).said["cpu"])
         mine, bare = (min(seconds) / items * 1000 for seconds in (ours, theirs))
         per_thousand.append(mine)
         what = f"client CPU per 1,000 requests, {slots} slots"
@@ -342,18 +360,14 @@ def cpu(bench: Bench, items: int, all_slots: Sequence[int]) -> list[Row]:
     return [*rows, Row(what, f"{most:.3f} s", f"{least:.3f} s", most / least, 1.25)]
 
 
-def memory(bench: Bench, few: int, many: int, slots: int) -> Row:
-    """Peak memory of the whole command, start to summary."""
+def memory(folder: Path, few: int, many: int) -> Row:
+    """Peak memory of the whole command, from its start to its table."""
     peaks = []
     for items in (few, many):
-        server = bench.server(slots=slots)
-        try:
-            parts = [Part("mmlupro", items)]
-            card = write_card(bench.folder, server.base_url, slots, parts)
-            _, usage = run_engine(command(bench.folder, card, parts))
-            peaks.append(usage.ru_maxrss / 1024)
-        finally:
-            server.stop()
+        parts = [Part("mmlupro", items)]
+        with running(64) as server:
+            card = write_card(folder, server.base_url, 64, parts)
+            peaks.append(run_engine(command(folder, card, parts)).peak)
     what = f"peak memory, {many:,} items over {few:,}"
     return Row(what, f"{peaks[1]:.1f} MB", f"{peaks[0]:.1f} MB", peaks[1] - peaks[0], 40, " MB")
 
@@ -363,44 +377,42 @@ def memory(bench: Bench, few: int, many: int, slots: int) -> Row:
 
 def show(rows: Sequence[Row]) -> None:
     cells = [("what", "measured", "against", "ratio", "bound", "")]
-    cells += [
-        (r.what, r.measured, r.against, f"{r.value:.3f}{r.unit}", f"{r.bound:g}{r.unit}",
-         "ok" if r.ok else "MISSED")
-        for r in rows
-    ]  # fmt: skip
-    widths = [max(len(row[column]) for row in cells) for column in range(6)]
-    for row in cells:
-        print(
-            "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+    for row in rows:
+        value, bound = f"{row.value:.3f}{row.unit}", f"{row.bound:g}{row.unit}"
+        verdict = "ok" if row.ok else "MISSED"
+        cells.append((row.what, row.measured, row.against, value, bound, verdict))
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        padded = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
-    parser.add_argument("--only", default="", help="makespan, bare, packed, cpu, memory")
+    parser = argparse.ArgumentParser(description="Is the pool as fast as a pool can be?")
+    parser.add_argument("--quick", action="store_true", help="small sizes: does the bench work?")
+    groups = ("ideal", "bare", "packed", "cpu", "memory")
+    parser.add_argument("only", nargs="*", metavar="GROUP", help=f"of {', '.join(groups)}")
     options = parser.parse_args()
-    quick = options.quick
-    wanted = (
-        options.only.split(",") if options.only else ["makespan", "bare", "packed", "cpu", "memory"]
-    )
+    quick, wanted = options.quick, options.only or groups
     rows: list[Row] = []
+    notes = Notes()
+    load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="qualeval-bench-") as name:
-        bench = Bench(Path(name), [])
-        if "makespan" in wanted:
-            rows.append(against_ideal(bench, 60 if quick else 400, 16))
-            rows.append(against_ideal(bench, 200 if quick else 2000, 64))
+        folder = Path(name)
+        if "ideal" in wanted:
+            rows.append(against_ideal(folder, notes, 60 if quick else 400, 16))
+            rows.append(against_ideal(folder, notes, 200 if quick else 2000, 64))
         if "bare" in wanted:
-            rows.append(against_bare(bench, 500 if quick else 2000, 256))
+            rows.append(against_bare(folder, notes, 500 if quick else 2000, 256))
         if "packed" in wanted:
-            rows.append(packed(bench, 30, 400, 16, 0.2 if quick else 1.0))
+            rows.append(packed(folder, notes, 0.2 if quick else 1.0))
         if "cpu" in wanted:
-            rows += cpu(bench, 200 if quick else 2000, (16, 64, 256))
+            rows += cpu(folder, 200 if quick else 2000, (16, 64, 256))
         if "memory" in wanted:
-            rows.append(memory(bench, 100 if quick else 400, 1000 if quick else 12000, 64))
-    print(f"{len(CORES)} cores, Python {sys.version.split()[0]}, load {os.getloadavg()[0]:.1f}")
+            rows.append(memory(folder, 100 if quick else 400, 1000 if quick else 12_000))
+    print(f"{len(CORES)} cores, Python {sys.version.split()[0]}, load before {load:.1f}")
     show(rows)
-    for note in bench.notes:
+    for note in notes:
         print(f"note: {note}")
     return 0 if all(row.ok for row in rows) else 1
 

@@ -1,1 +1,1 @@
-"""Ways of grading, one module each; installed as `qualeval.graders`. Pure: values in, values out."""
+"""Ways of grading, one module each, as `qualeval.graders`. Pure: values in, values out."""

@@ -7,7 +7,8 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, ParamSpec
@@ -118,7 +119,7 @@ def run(
 ) -> None:
     """Run the parts of a card; the same command goes on where it stopped."""
     from qualeval.card import load_card
-    from qualeval.run import RunOptions
+    from qualeval.job import RunOptions
 
     options = RunOptions(
         runs=runs,
@@ -140,31 +141,45 @@ def run(
     from qualeval.progress import progress_on
     from qualeval.run import run as run_card
 
-    # A polite kill ends a run as Ctrl-C does: answers on disk, contract closed.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    _end_politely_on_signals()
     with progress_on(sys.stderr) as watcher:
         outcome = run_card(loaded, card.parent, options, watcher)
     _show_outcome(outcome)
 
 
-def _show_outcome(outcome: "RunOutcome") -> NoReturn:
-    from qualeval.table import text_table
+def _end_politely_on_signals() -> None:
+    """A polite kill or a closed terminal ends a run as Ctrl-C does: answers on disk, contract
+    closed. A script's `&` leaves SIGINT ignored, so it is set as well.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: os.kill(os.getpid(), signal.SIGINT))
 
-    typer.echo(text_table(outcome.summary))
-    typer.echo(f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)")
-    if outcome.stopped:
-        typer.echo(f"qualeval: {outcome.stopped}", err=True)
+
+def _show_outcome(outcome: "RunOutcome") -> NoReturn:
+    """Print the table and end with the run's exit code, whether or not anybody still reads."""
+    with suppress(OSError):
+        for line, is_error in _outcome_lines(outcome):
+            typer.echo(line, err=is_error)
     if outcome.complete:
         raise typer.Exit(0)
+    raise typer.Exit(130 if outcome.interrupted else 1)
+
+
+def _outcome_lines(outcome: "RunOutcome") -> Iterator[tuple[str, bool]]:
+    """(line, whether it is an error) of what is said at the end of a run."""
+    from qualeval.table import text_table
+
+    yield text_table(outcome.summary), False
+    yield f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)", False
+    if outcome.stopped:
+        yield f"qualeval: {outcome.stopped}", True
     open_parts = [p for p in outcome.summary.parts.values() if p.status != "ok"]
     for part in open_parts:
-        typer.echo(f"qualeval: {part.part} is incomplete: {part.incomplete_because}", err=True)
+        yield f"qualeval: {part.part} is incomplete: {part.incomplete_because}", True
     if open_parts:
-        done = sum(part.answered for part in open_parts)
-        total = sum(part.n for part in open_parts)
-        again = f"{done} of {total} done; run the same command again to go on"
-        typer.echo(f"qualeval: {again}", err=True)
-    raise typer.Exit(130 if outcome.interrupted else 1)
+        done, total = sum(p.answered for p in open_parts), sum(p.n for p in open_parts)
+        yield f"qualeval: {done} of {total} done; run the same command again to go on", True
 
 
 @app.command()

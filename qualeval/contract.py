@@ -68,6 +68,7 @@ class Conditions(Record):
     model: str
     dialect: Dialect
     grader: str
+    grader_notes: tuple[str, ...] = ()
     tokenizer_sha256: str | None = None
     sandbox: str | None = None
 
@@ -100,6 +101,7 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
         model=plan.model,
         dialect=plan.dialect,
         grader=plan.task.grader,
+        grader_notes=plan.task.grader_notes,
     )
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from qualeval import contract as contracts
 from qualeval.card import Card
+from qualeval.job import RunOptions, run_path
 from qualeval.plan import chosen_parts, plan_part
 from qualeval.records import to_json
-from qualeval.run import RunOptions, run_path
 from qualeval.runfolder import RunFolder
 
 

@@ -4,6 +4,7 @@ Gets events as a `Watcher` and writes to the stream it is given; decides nothing
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
@@ -17,11 +18,13 @@ PLAIN_EVERY = 15.0
 
 @dataclass(slots=True)
 class PartProgress:
-    """Counts of one part; `asked` are those of this session, for the time left."""
+    """Counts of one part. `asked` are those of this session, the first of which ended at `first`:
+    a part that shares the pool may wait long for its turn, which says nothing of its pace.
+    """
 
     total: int
     done: int
-    started: float
+    first: float | None = None
     asked: int = 0
     right: int = 0
     cut_off: int = 0
@@ -35,10 +38,10 @@ class PartProgress:
         )
 
     def seconds_left(self, moment: float) -> float | None:
-        """At the pace of this session; None before its first answer."""
-        if not self.asked:
-            return None
-        return (moment - self.started) / self.asked * (self.total - self.done)
+        """At the pace since the first answer of this session; None before its second."""
+        if self.first is None or self.asked < 2:
+            return 0.0 if self.done == self.total else None
+        return (moment - self.first) / (self.asked - 1) * (self.total - self.done)
 
 
 def duration(seconds: float | None) -> str:
@@ -72,19 +75,20 @@ class PlainProgress:
         pass
 
     def say(self, message: str) -> None:
-        """Print an event."""
-        print(message, file=self._stream, flush=True)
+        """Print an event. A reader that is gone (`| head`, a closed terminal) ends no run."""
+        with suppress(OSError):
+            print(message, file=self._stream, flush=True)
 
     def part_starts(self, name: str, done: int, total: int) -> None:
         """A part begins."""
-        self._parts[name] = PartProgress(total, done, self._clock())
+        self._parts[name] = PartProgress(total, done)
         before = f", {done} already on disk" if done else ""
         self.say(f"{name}: {total} answers wanted{before}")
 
     def answered(self, name: str, verdict: Verdict | None) -> None:
         """A request ended."""
-        part = count_answer(self._parts[name], verdict)
         moment = self._clock()
+        part = count_answer(self._parts[name], verdict, moment)
         if part.done == part.total or moment >= self._next_line:
             self._next_line = moment + PLAIN_EVERY
             left = duration(part.seconds_left(moment))
@@ -133,24 +137,26 @@ class LiveProgress:
 
     def say(self, message: str) -> None:
         """Print an event above the lines."""
-        self._bars.console.print(message, markup=False, highlight=False)
+        with suppress(OSError):  # as above
+            self._bars.console.print(message, markup=False, highlight=False)
 
     def part_starts(self, name: str, done: int, total: int) -> None:
         """A part begins."""
-        part = PartProgress(total, done, monotonic())
+        part = PartProgress(total, done)
         bar = self._bars.add_task(name, total=total, completed=done, counts="", flight="", left="")
         self._parts[name] = (part, bar)
 
     def answered(self, name: str, verdict: Verdict | None) -> None:
         """A request ended."""
         part, bar = self._parts[name]
-        count_answer(part, verdict)
+        moment = monotonic()
+        count_answer(part, verdict, moment)
         self._bars.update(
             bar,
             completed=part.done,
             counts=part.counts(),
             flight=f"{self._in_flight} in flight",
-            left=f"{duration(part.seconds_left(monotonic()))} left",
+            left=f"{duration(part.seconds_left(moment))} left",
         )
 
     def in_flight(self, change: int) -> None:
@@ -158,8 +164,10 @@ class LiveProgress:
         self._in_flight += change
 
 
-def count_answer(part: PartProgress, verdict: Verdict | None) -> PartProgress:
-    """Add one ended request to a part's counts; a given-up one is an error and not done."""
+def count_answer(part: PartProgress, verdict: Verdict | None, moment: float) -> PartProgress:
+    """Add a request that ended at `moment` to its part; a given-up one is an error and not done."""
+    if part.first is None:
+        part.first = moment
     part.asked += 1
     if verdict is None:
         part.errors += 1

@@ -22,12 +22,13 @@ from qualeval.errors import (
     CardError,
     DiskError,
     InputError,
-    OptionError,
     QualevalError,
+    RunFolderError,
     ServerGoneError,
 )
 from qualeval.grading import finish_part
-from qualeval.plan import PartPlan, Schedule, chosen_parts, groups, plan_part
+from qualeval.job import RunOptions, run_path
+from qualeval.plan import PartPlan, chosen_parts, groups, plan_part
 from qualeval.pool import InFlightMeter, run_pool
 from qualeval.preflight import Place, look_at, refuse_what_does_not_fit, slots_warnings
 from qualeval.records import (
@@ -72,20 +73,6 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What the command line says beyond the card."""
-
-    runs: Path
-    command: str
-    parts: str | None = None
-    job: str | None = None
-    lists: str | None = None
-    limit: int | None = None
-    repetition: bool = False
-    schedule: Schedule = "default"
-
-
-@dataclass(frozen=True, slots=True)
 class RunOutcome:
     """Where the run is and what it found; `stopped` says what ended it early, if anything did."""
 
@@ -110,6 +97,7 @@ class PartRun:
     missing: list[tuple[str, int]]
     meter: InFlightMeter
     started: float | None = None
+    last_outcome: float | None = None
     stopped: str | None = None
     first_kinds: list[str] = field(default_factory=list)
     finished_any: bool = False
@@ -137,12 +125,6 @@ class Work:
     request: Request
     part: PartRun
     attempts: int = 0
-
-
-def job_name(label: str) -> str:
-    """A label as the name of a folder: lower case, dashes for all else."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "._") else "-" for c in label.lower())
-    return "-".join(filter(None, kept.split("-"))).strip(".") or "run"
 
 
 def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunOutcome:
@@ -178,23 +160,6 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
             if own is not None:
                 session.process_started = own.started
             return session.run()
-
-
-def run_path(card: Card, options: RunOptions, plans: Sequence[PartPlan]) -> Path:
-    """The folder of the job; with `repetition` the first one that is not complete yet."""
-    name = options.job or job_name(card.label)
-    if name in (".", "..") or "/" in name or "\\" in name:
-        raise OptionError(f"--job: '{name}' is no name of a folder")
-    path = options.runs / name
-    number = 0
-    while options.repetition and (number == 0 or _is_complete(path, plans)):
-        number += 1
-        path = options.runs / f"{name}-rep{number}"
-    return path
-
-
-def _is_complete(path: Path, plans: Sequence[PartPlan]) -> bool:
-    return all(len(RawReplies(path / f"{p.name}.gen.jsonl")) >= p.size for p in plans)
 
 
 class RunSession:
@@ -397,6 +362,7 @@ class RunSession:
     def _done(self, work: Work, outcome: Completion | GivenUp) -> None:
         """Put one outcome on disk, then tell how it looks."""
         part, request = work.part, work.request
+        part.last_outcome = monotonic()
         if isinstance(outcome, Completion):
             self.files.append(part.plan.name, "gen", RawReply.of(request, outcome))
             verdict = part.plan.task.grade(part.items[str(request.id)], outcome)
@@ -420,7 +386,9 @@ class RunSession:
     def _close_part(self, part: PartRun) -> None:
         """Write the end of the session into the contract."""
         sessions = part.contract.sessions
-        wall = monotonic() - part.started if part.started is not None else 0.0
+        # Parts that share the pool end at different times: each with its own last outcome.
+        last = part.last_outcome if part.last_outcome is not None else monotonic()
+        wall = last - part.started if part.started is not None else 0.0
         ended = sessions[-1].model_copy(
             update={
                 "ended": now(),
@@ -433,12 +401,20 @@ class RunSession:
 
     # Afterwards
 
+    def _earlier(self, name: str) -> Summary | None:
+        """The summary of a part that this command did not ask; a damaged one costs only itself."""
+        try:
+            return read_summary(self.files.path, name)
+        except RunFolderError as error:
+            self.say(f"left out of summary.json: {error}", name)
+            return None
+
     def _outcome(self) -> RunOutcome:
         summaries: dict[str, Summary] = {}
         for plan in self.plans:
             if self._contract_exists(plan):
                 summaries[plan.name] = finish_part(self.files, plan, self.card.label)
-        job = {name: summaries.get(name) or read_summary(self.files.path, name) for name in TASKS}
+        job = {name: summaries.get(name) or self._earlier(name) for name in TASKS}
         whole = summarize_run(self.card.label, {n: s for n, s in job.items() if s is not None})
         self.files.write("summary.json", whole.model_dump_json(indent=2))
         self.files.write("summary.md", markdown_table(whole))

@@ -190,5 +190,8 @@ def _process_start(metrics: str) -> str | None:
     )
     if found is None:
         return None
-    moment = datetime.fromtimestamp(float(found.group(1)), UTC)
+    try:
+        moment = datetime.fromtimestamp(float(found.group(1)), UTC)
+    except (ValueError, OverflowError, OSError):  # no moment that a calendar has
+        return None
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -150,8 +150,8 @@ def _subtitle(task: Task, conditions: Conditions) -> str:
     """The published words for the published list; for any other what was really asked."""
     if conditions.list.kind == "official":
         return task.subtitle
-    kind = "sample list" if conditions.list.kind == "sample" else "own list"
-    return f"{kind}, {conditions.list.items} questions, limit {conditions.max_tokens:,} tokens"
+    own = "own list, " if conditions.list.kind == "file" else ""
+    return f"{own}{conditions.list.items} items, limit {conditions.max_tokens:,} tokens"
 
 
 def _interval(tally: Tally, repeats: int) -> stats.Interval:

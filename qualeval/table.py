@@ -28,7 +28,8 @@ def percent_of(right: int, n: int) -> str:
 
 def rows(summary: Summary) -> list[Row]:
     """The lines of one part: row, subtitle, figures beside the score, and effort of thinking."""
-    lines = [(summary.title, *_figures(summary)), (f"  {_subtitle(summary)}",)]
+    title = summary.title + (" (sample list)" if summary.sample_list else "")
+    lines = [(title, *_figures(summary)), (f"  {_subtitle(summary)}",)]
     if summary.beside and summary.accuracy is not None:
         shares = (f"{name} {percent_of(c.right, c.n)} %" for name, c in summary.beside.items())
         lines.append((f"  beside it: {', '.join(shares)}",))

@@ -83,6 +83,10 @@ class Task(Protocol):
         """Name and version of the grader."""
 
     @property
+    def grader_notes(self) -> tuple[str, ...]:
+        """Where the grader knowingly leaves a reference; stated in the contract."""
+
+    @property
     def template(self) -> str:
         """The prompt with its slots; hashed into the contract."""
 

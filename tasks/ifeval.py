@@ -116,6 +116,12 @@ class InstructionTask:
     max_tokens: int = 2048
     thinking: ThinkingMode = "off"
     grader: str = grader.VERSION
+    grader_notes: tuple[str, ...] = (
+        "a character outside a-z in letter_frequency (keys 1122, 1129) counts itself; "
+        "the reference draws a random letter",
+        "a missing argument is an error; the reference draws a random one",
+        "a keyword that is no valid pattern is not followed; the reference stops",
+    )
     template: str = "{prompt}"
     verdict_fields: tuple[str, ...] = (
         "right",
@@ -130,7 +136,7 @@ class InstructionTask:
     draw: Draw = DRAW
 
     def prepare(self) -> None:
-        """Load language profiles and sentence tables: half a second, before it costs server time."""
+        """Load language profiles and sentence tables: half a second."""
         grader.prepare()
 
     def official_item(self, row: Row) -> InstructionItem:

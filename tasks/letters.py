@@ -52,6 +52,7 @@ class LetterTask:
     draw: Draw
     from_official: Callable[[Row], LetterItem]
     grader: str = letter.VERSION
+    grader_notes: tuple[str, ...] = ()
     template: str = TEMPLATE
     verdict_fields: tuple[str, ...] = ("right", "extracted", "rule", "cut_off", "reason")
 

@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 from model_server import RunningServer
 from typer.testing import CliRunner
 
 from qualeval.cli import app
 
 Json = dict[str, Any]
+Process = subprocess.Popen[str]
 
 PATIENCE = 60.0
 """Seconds that a condition may take on a machine with other work; a healthy one takes far less."""
@@ -156,9 +156,12 @@ class Lab:
         return self
 
     def script(self, items: Mapping[str, Any] | None = None, default: Any = None) -> Lab:
-        """Give the server a new script (default: it answers B) and forget what it saw."""
+        """Give the server a new script and forget what it saw. By default it answers B; with {}
+        as the default a letter by hash, right or wrong.
+        """
         assert self.server is not None
-        self.server.script({"default": default or {"text": "B"}, "items": dict(items or {})})
+        default = {"text": "B"} if default is None else default
+        self.server.script({"default": default, "items": dict(items or {})})
         self.server.reset()
         return self
 
@@ -177,9 +180,14 @@ class Lab:
         """`qualeval run` in this process."""
         return qualeval(*self.command(*options, parts=parts))
 
-    def start(self, *options: str, parts: str | None = "mmlupro") -> subprocess.Popen[str]:
+    def start(
+        self,
+        *options: str,
+        parts: str | None = "mmlupro",
+        sigint: signal.Handlers = signal.SIG_DFL,
+    ) -> Process:
         """`qualeval run` as a process of its own; see `ending`."""
-        return start_qualeval(*self.command(*options, parts=parts))
+        return start_qualeval(*self.command(*options, parts=parts), sigint=sigint)
 
     def job(self, name: str = "job") -> Job:
         return Job(self.folder / "runs" / name)
@@ -204,20 +212,25 @@ class Lab:
 
 def qualeval(*arguments: str) -> Ended:
     """The command in this process: the same code as the installed one, 40 ms in place of 1 s."""
-    before = signal.getsignal(signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         result = CliRunner().invoke(app, list(arguments))
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ended(result.exit_code, result.stdout, result.stderr)
 
 
-def start_qualeval(*arguments: str) -> subprocess.Popen[str]:
-    """The command as a process of its own."""
+def start_qualeval(*arguments: str, sigint: signal.Handlers = signal.SIG_DFL) -> Process:
+    """The command as a process of its own, Ctrl-C being what it is for a command in front.
+
+    A script's `command &` starts it with SIGINT ignored, and so may whoever runs the tests.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "qualeval", *arguments],
+        preexec_fn=lambda: signal.signal(signal.SIGINT, sigint),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -226,7 +239,7 @@ def start_qualeval(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str], seconds: float = PATIENCE) -> Ended:
+def ended(process: Process, seconds: float = PATIENCE) -> Ended:
     """Wait for a started command."""
     with ending(process):
         out, err = process.communicate(timeout=seconds)
@@ -234,7 +247,7 @@ def ended(process: subprocess.Popen[str], seconds: float = PATIENCE) -> Ended:
 
 
 @contextlib.contextmanager
-def ending(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+def ending(process: Process) -> Iterator[Process]:
     """Never leave a started command behind, whatever the test does."""
     try:
         yield process
@@ -259,9 +272,3 @@ def most_at_once(records: Sequence[Json]) -> int:
         busy += change
         most = max(most, busy)
     return most
-
-
-@pytest.fixture(name="whole_or_streamed", params=["whole", "streamed"])
-def whole_or_streamed_fixture(request: pytest.FixtureRequest) -> int:
-    """max_tokens of a part whose replies come as one body, and of one whose replies are streamed."""
-    return 48 if request.param == "whole" else 2048

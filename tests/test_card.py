@@ -348,7 +348,6 @@ def test_addresses_of_this_machine_are_told_from_others(url: str, expected: bool
         LEAST | {"server": SERVER | {"base_url": f"http://127.0.0.1/v1?api_key={SECRET}"}},
         LEAST | {"server": SERVER | {"api_key": SECRET}},
         LEAST | {"server": SERVER | {"api_key_env": SECRET}},
-        LEAST | {"server": SERVER | {"api_key_env": SECRET.replace("-", "_")}},
         LEAST | {"api_key": SECRET},
         LEAST | {"server": SERVER | {"headers": {"Authorization": SECRET}}},
         LEAST | {"sampling": {"Api-Key": SECRET}},
@@ -364,7 +363,6 @@ def test_secret_in_clear_is_refused_and_never_printed(raw: object) -> None:
     """pub-01: before anything is written; the message names the place, not the value."""
     message = fault(raw)
     assert SECRET not in message
-    assert SECRET.replace("-", "_") not in message
 
 
 @pytest.mark.parametrize("word", ["max_tokens", "top_k", "tokenizer", "min_keep", "authority"])
@@ -449,6 +447,14 @@ def test_deeply_nested_card_is_refused(tmp_path: Path, depth: int) -> None:
     deep = "[" * depth + "]" * depth
     text = json.dumps(LEAST).removesuffix("}") + f', "sampling": {{"x": {deep}}}}}'
     assert fault_of_text(tmp_path, text).startswith("c.json: ")
+
+
+def test_object_that_no_parser_would_make_is_refused() -> None:
+    """Deeper than any walk goes."""
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert "c.json: is nested too deeply" == fault(LEAST | {"sampling": {"x": deep}})
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:

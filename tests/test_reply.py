@@ -100,6 +100,14 @@ def test_reasoning_field_in_list_form_is_read(kind: str) -> None:
     assert "first second" == read_message({"content": "B", "reasoning": parts}).reasoning
 
 
+@pytest.mark.parametrize("key", ["text", "thinking", "reasoning"])
+def test_text_of_a_thinking_part_may_have_three_names(key: str) -> None:
+    """Each vendor has a name of its own for the text inside a part."""
+    content: Any = [{"type": "reasoning", key: "hm"}, {"type": "text", "text": "B"}]
+    message = read_message({"content": content})
+    assert ("B", "hm") == (message.text, message.reasoning)
+
+
 def test_field_and_tags_are_both_kept_and_both_named() -> None:
     """A server may leak a part of the thinking into the content."""
     message = read_message({"content": "leak</think>B", "reasoning_content": "field"})

@@ -1,5 +1,7 @@
 """Server-sent events: the same events however the bytes are split."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,7 +59,7 @@ def test_error_line_of_llama_cpp_is_an_event() -> None:
 
 @pytest.mark.parametrize("stream", [b"data:\n\n", b"data: \n\n", b"data\n\n", b"\n\n\n"])
 def test_event_without_data_is_none(stream: bytes) -> None:
-    """WHATWG HTML 9.2.6: an empty data buffer is not dispatched (a sign of life of some servers)."""
+    """WHATWG HTML 9.2.6: an empty data buffer is not dispatched (a sign of life)."""
     assert [] == events(stream)
 
 
@@ -85,7 +87,7 @@ def test_only_line_feeds_end_a_line(separator: str) -> None:
 def test_any_split_of_the_bytes_gives_the_same_events(stream: bytes, cuts: list[int]) -> None:
     """Networks split where they like: inside a character, between CR and LF."""
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
-    chunks = [stream[a:b] for a, b in zip(places, places[1:], strict=False)]
+    chunks = [stream[a:b] for a, b in pairwise(places)]
     assert events(stream) == events(*chunks)
     assert events(stream) == events(*(bytes([byte]) for byte in stream))
 
