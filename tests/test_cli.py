@@ -30,7 +30,8 @@ from qualeval.errors import (
     RunFolderError,
     ServerGoneError,
 )
-from qualeval.run import RunOptions, RunOutcome
+from qualeval.job import RunOptions
+from qualeval.run import RunOutcome
 from qualeval.summarize import summarize_run
 from qualeval.tasks import TASKS
 

@@ -14,13 +14,12 @@ ROOT = Path(__file__).parents[1]
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"cli"}),
-    frozenset({"dry_run"}),
     # What commands call.
-    frozenset({"run", "regrade", "verify", "show", "doctor", "new_card", "grade_file"})
+    frozenset({"run", "dry_run", "regrade", "verify", "show", "doctor", "new_card", "grade_file"})
     | frozenset({"compare_runs", "runs_table", "summary_formats"}),
     # What those share.
     frozenset({"grading", "recheck", "preflight", "compare_table", "table", "progress"}),
-    frozenset({"summarize", "reopen", "compare"}),
+    frozenset({"summarize", "reopen", "compare", "job"}),
     frozenset({"contract", "measured"}),
     frozenset({"plan", "comparable"}),
     frozenset({"lists"}),

@@ -76,20 +76,20 @@ def test_duration_is_read_as_a_clock(seconds: float | None, expected: str) -> No
 
 def test_outcomes_are_counted_apart() -> None:
     """A failed request is an error, not wrong and not done."""
-    part = PartProgress(total=10, done=3, started=0.0)
+    part = PartProgress(total=10, done=3)
     for verdict in (RIGHT, WRONG, CUT, None):
-        count_answer(part, verdict)
+        count_answer(part, verdict, 0.0)
     assert (6, 4, 1, 1, 1) == (part.done, part.asked, part.right, part.cut_off, part.errors)
     assert "1 right of 3 now, 1 cut off, 1 errors" == part.counts()
 
 
 def test_time_left_is_at_the_pace_of_this_session() -> None:
-    """Answers already on disk cost nothing now."""
-    part = PartProgress(total=100, done=50, started=1000.0)
+    """Answers on disk cost nothing now, nor does waiting for a turn before the first answer."""
+    part = PartProgress(total=100, done=50)
     assert part.seconds_left(1010.0) is None
-    for _ in range(10):
-        count_answer(part, RIGHT)
-    assert 80.0 == part.seconds_left(1020.0)
+    for _ in range(11):
+        count_answer(part, RIGHT, 1000.0)
+    assert 78.0 == part.seconds_left(1020.0)
 
 
 def test_start_of_a_part_is_a_line(plain: PlainProgress, stream: io.StringIO) -> None:
@@ -116,7 +116,7 @@ def test_line_comes_every_few_seconds_and_at_the_end(
     plain.answered("gpqa", WRONG)
     assert [
         "gpqa: 4 answers wanted",
-        "gpqa: 2 / 4, 1 right of 2 now, 1 cut off, 0 errors, 2 in flight, 0:15 left",
+        "gpqa: 2 / 4, 1 right of 2 now, 1 cut off, 0 errors, 2 in flight, 0:30 left",
         "gpqa: 4 / 4, 2 right of 4 now, 1 cut off, 1 errors, 1 in flight, 0:00 left",
     ] == stream.getvalue().rstrip("\n").split("\n")
 
@@ -146,12 +146,12 @@ def test_live_lines_tell_done_right_cut_errors_in_flight_and_time_left(
     with progress_on(stream) as watcher:
         watcher.part_starts("gpqa", 2, 6)
         watcher.in_flight(1)
-        clock.moment += 10
         watcher.answered("gpqa", RIGHT)
+        clock.moment += 10
         watcher.answered("gpqa", None)
         watcher.say("item [red]7[/red] failed")
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())
     assert "item [red]7[/red] failed" in text
     last = text.rstrip().split("\n")[-1]
     assert last.startswith("gpqa")
-    assert re.search(r"3/6 +1 right of 1 now, 0 cut off, 1 errors +1 in flight +0:15 left", last)
+    assert re.search(r"3/6 +1 right of 1 now, 0 cut off, 1 errors +1 in flight +0:30 left", last)
