@@ -1,9 +1,10 @@
 """How fast two large runs are compared: `python bench/compare.py`. Exits 1 when a limit is passed.
 
 Two runs of 12,000 answers, made by the project's own writers, then compared in a process of its
-own: once cold (scipy is still to be imported), then warm. The ratio is that of the warm comparison
-to reading and parsing the two answer files with nothing but `json`, in the same process, so that a
-slow machine moves both.
+own: once cold (scipy is still to be imported), then warm. The absolute limit is on processor
+seconds, because other work on the machine is not ours; the wall clock stands beside it. The ratio
+is that of the warm comparison to reading and parsing the two answer files with nothing but `json`,
+in the same process, so that a slow machine moves both.
 """
 
 from __future__ import annotations
@@ -19,32 +20,36 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 ITEMS = 12_000
-LIMIT_SECONDS = 2.0  # cold, as a user waits for it, less the start of Python
-LIMIT_RATIO = 6.0  # warm, against bare reading and parsing
+LIMIT_SECONDS = 2.0  # cold: all that `qualeval compare` does after Python has started
+LIMIT_RATIO = 3.0  # warm, against bare reading and parsing
 TRIES = 3
 
 
 def seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    """Processor seconds of this process."""
+    start = time.process_time()
     work()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def measure(old: Path, new: Path) -> None:
     """Compare and print the seconds; runs in a process of its own."""
-    from qualeval.compare_runs import compare_command
 
     def compare() -> object:
+        from qualeval.compare_runs import compare_command
+
         return compare_command([old], [new], gate=5.0, allow=[], unpaired=False, format="table")
 
     def parse() -> object:
         files = (folder / "mmlupro.jsonl" for folder in (old, new))
         return [json.loads(line) for path in files for line in path.read_bytes().splitlines()]
 
+    start = time.perf_counter()
     cold = seconds(compare)
+    wall = time.perf_counter() - start
     pairs = [(seconds(parse), seconds(compare)) for _ in range(TRIES)]
     bare, warm = min(pairs, key=lambda pair: pair[1] / pair[0])
-    print(json.dumps({"cold": cold, "warm": warm, "bare": bare}))
+    print(json.dumps({"cold": cold, "wall": wall, "warm": warm, "bare": bare}))
 
 
 def main() -> int:
@@ -64,6 +69,7 @@ def main() -> int:
     ratio = min(found["warm"] / found["bare"] for found in tries)
     print(f"two runs of {ITEMS:,} answers, {size / 1e6:.1f} MB; best of {TRIES} processes")
     print(f"  compared, cold       {best['cold']:6.2f} s   limit {LIMIT_SECONDS:.1f} s")
+    print(f"    by the wall clock  {best['wall']:6.2f} s")
     print(f"  compared, warm       {best['warm']:6.2f} s")
     print(f"  read and parsed bare {best['bare']:6.2f} s")
     print(f"  warm / bare          {ratio:6.2f}     limit {LIMIT_RATIO:.1f}")

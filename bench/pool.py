@@ -7,11 +7,9 @@ the command `qualeval run` itself, in a process of its own, against the project'
 from __future__ import annotations
 
 import argparse
-import contextlib
 import heapq
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-import model_server
+from harness import Ended, Json, Part, Row, running, show, wait_for, waited_for_core, write_card
+from model_server import RunningServer, service_times  # on the path since harness is
 
 MEAN, SIGMA, SEED = 0.25, 0.6, 7
 SERVICE = {"mean": MEAN, "sigma": SIGMA, "seed": SEED, "by": "item"}
@@ -31,67 +28,9 @@ LATE = 0.02
 WAITED = 0.1
 """Seconds that client or server may have waited for a core in one run, start-up included."""
 TRIES = 3
-QUESTION = "Which of these is the right one? " + "A made-up text as long as a question is. " * 12
-OPTIONS = [f"option number {n} of ten, a line of some length" for n in range(10)]
-Json = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the table: `value` may be at most `bound`."""
-
-    what: str
-    measured: str
-    against: str
-    value: float
-    bound: float
-    unit: str = ""
-
-    @property
-    def ok(self) -> bool:
-        return self.value <= self.bound
 
 
 # ------------------------------------------------------------------ the engine and a bare client
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part and its own list of `items` questions."""
-
-    name: str
-    items: int
-
-
-def write_card(folder: Path, base_url: str, slots: int, parts: Sequence[Part]) -> Path:
-    """A card with a list of its own for every part."""
-    for part in parts:
-        rows = (
-            {
-                "id": f"{part.name}-{n}",
-                "question": f"[[item:{part.name}-{n}]] {QUESTION}",
-                "options": OPTIONS,
-                "answer": "A",
-                "category": f"subject {n % 14}",
-            }
-            for n in range(part.items)
-        )
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{part.name}.jsonl").write_text(text, encoding="utf-8")
-    server = {"base_url": base_url, "model": "test-model", "dialect": "vllm", "slots": slots}
-    card = {
-        "label": "bench",
-        "server": server,
-        "sampling": {"temperature": 1.0, "top_p": 1.0},
-        "thinking": {
-            mode: {"chat_template_kwargs": {"enable_thinking": mode == "on"}}
-            for mode in ("off", "on")
-        },
-        "parts": {part.name: {"list": f"{part.name}.jsonl"} for part in parts},
-    }
-    path = folder / "card.json"
-    path.write_text(json.dumps(card), encoding="utf-8")
-    return path
 
 
 def command(folder: Path, card: Path, parts: Sequence[Part], *options: str) -> list[str]:
@@ -99,17 +38,6 @@ def command(folder: Path, card: Path, parts: Sequence[Part], *options: str) -> l
     names = ",".join(part.name for part in parts)
     job = f"job-{time.monotonic_ns()}"
     return ["run", str(card), "--runs", str(folder), "--job", job, "--parts", names, *options]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A process that has ended: its last line if that is JSON, its peak memory in MB, and how many
-    seconds it was ready to run while others had the core.
-    """
-
-    said: Json
-    peak: float
-    waited: float
 
 
 def run_engine(arguments: Sequence[str], *, timed: bool = False) -> Ended:
@@ -122,30 +50,6 @@ def run_engine(arguments: Sequence[str], *, timed: bool = False) -> Ended:
 def run_bare(base_url: str, slots: int, bodies: Path) -> Ended:
     """The same requests by httpx alone, a client a slot."""
     return wait_for([sys.executable, __file__, "--bare", base_url, str(slots), str(bodies)])
-
-
-def wait_for(arguments: Sequence[str]) -> Ended:
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(arguments, stdout=out, stderr=out)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        waited = waited_for_core(process.pid)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        text = out.read().decode()
-    if status:
-        raise SystemExit(f"{' '.join(arguments)}\nended with {process.returncode}:\n{text}")
-    last = text.rstrip().rpartition("\n")[2]
-    said = json.loads(last) if last.startswith("{") else {}
-    return Ended(said, usage.ru_maxrss / 1024, waited)
-
-
-def waited_for_core(pid: int) -> float:
-    """Seconds that a process stood in the queue of its core (0 where Linux does not count them)."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, IndexError):
-        return 0.0
 
 
 def engine_process(arguments: list[str]) -> None:
@@ -213,19 +117,6 @@ def ideal_makespan(times: Sequence[float], slots: int) -> float:
 
 # ------------------------------------------------------------------ server and cores
 
-CORES = sorted(os.sched_getaffinity(0))
-
-
-@contextlib.contextmanager
-def running(slots: int, **options: Any) -> Iterator[model_server.RunningServer]:
-    """A test server on the first core; this process and all it starts use the second."""
-    with model_server.running(
-        slots=slots, record_bodies=False, context=1_000_000, **options
-    ) as server:
-        os.sched_setaffinity(server.process.pid, CORES[:1])
-        os.sched_setaffinity(0, CORES[1:2] or CORES)
-        yield server
-
 
 @dataclass(frozen=True)
 class Makespan:
@@ -235,9 +126,7 @@ class Makespan:
     disturbed: str
 
 
-def makespan(
-    server: model_server.RunningServer, requests: int, act: Callable[[], Ended]
-) -> Makespan:
+def makespan(server: RunningServer, requests: int, act: Callable[[], Ended]) -> Makespan:
     """The makespan of `act`, which sends so many requests."""
     server.reset()
     before = waited_for_core(server.process.pid)
@@ -270,7 +159,7 @@ class Notes(list[str]):
 
 
 def ideal_of(items: int, slots: int) -> float:
-    return ideal_makespan(model_server.service_times(items, MEAN, SIGMA, SEED), slots)
+    return ideal_makespan(service_times(items, MEAN, SIGMA, SEED), slots)
 
 
 # ------------------------------------------------------------------ what is measured
@@ -322,7 +211,7 @@ def packed(folder: Path, notes: Notes, scale: float) -> Row:
     slots, long, short = 16, Part("think", 30), Part("mmlupro", 400)
     times: dict[str, float] = {}
     for part, mean, sigma in ((long, 2.0, 0.3), (short, 0.1, 0.2)):
-        drawn = model_server.service_times(part.items, mean * scale, sigma, SEED)
+        drawn = service_times(part.items, mean * scale, sigma, SEED)
         times |= {f"{part.name}-{n}": seconds for n, seconds in enumerate(drawn)}
     steps = {item: [{"service_seconds": seconds}] for item, seconds in times.items()}
     what = f"--schedule packed, {long.items} long + {short.items} short, {slots} slots"
@@ -375,18 +264,6 @@ def memory(folder: Path, few: int, many: int) -> Row:
 # ------------------------------------------------------------------ the table
 
 
-def show(rows: Sequence[Row]) -> None:
-    cells = [("what", "measured", "against", "ratio", "bound", "")]
-    for row in rows:
-        value, bound = f"{row.value:.3f}{row.unit}", f"{row.bound:g}{row.unit}"
-        verdict = "ok" if row.ok else "MISSED"
-        cells.append((row.what, row.measured, row.against, value, bound, verdict))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        padded = (f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
-        print("  ".join(padded).rstrip())
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Is the pool as fast as a pool can be?")
     parser.add_argument("--quick", action="store_true", help="small sizes: does the bench work?")
@@ -410,11 +287,7 @@ def main() -> int:
             rows += cpu(folder, 200 if quick else 2000, (16, 64, 256))
         if "memory" in wanted:
             rows.append(memory(folder, 100 if quick else 400, 1000 if quick else 12_000))
-    print(f"{len(CORES)} cores, Python {sys.version.split()[0]}, load before {load:.1f}")
-    show(rows)
-    for note in notes:
-        print(f"note: {note}")
-    return 0 if all(row.ok for row in rows) else 1
+    return show(rows, notes, load)
 
 
 if __name__ == "__main__":

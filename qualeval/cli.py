@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
 
 import typer
+import typer.core
 
 from qualeval import __version__
 from qualeval.errors import OptionError, QualevalError, did_you_mean
@@ -117,7 +118,7 @@ def run(
         bool, typer.Option("--dry-run", help="Write requests and contracts, send nothing.")
     ] = False,
 ) -> None:
-    """Run the parts of a card; the same command goes on where it stopped."""
+    """Run the parts of a card; the same command goes on where it ended."""
     from qualeval.card import load_card
     from qualeval.job import RunOptions
 
@@ -244,6 +245,128 @@ def _write_whole(path: Path, text: str) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise OptionError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+
+
+def _show(lines: list[str], code: int = 0) -> NoReturn:
+    for line in lines:
+        typer.echo(line)
+    raise typer.Exit(code)
+
+
+@app.command()
+@ends_with_its_code
+def grade(
+    run: RunPath,
+    parts: Annotated[str | None, typer.Option(help="Parts to grade, comma separated.")] = None,
+) -> None:
+    """Grade a run again from its raw replies; no server."""
+    from qualeval.regrade import grade_command
+
+    _show(*grade_command(run, parts))
+
+
+@app.command()
+@ends_with_its_code
+def summarize(
+    run: RunPath,
+    format: Annotated[
+        str, typer.Option(metavar="table|md|csv|json", help="How to print it.")
+    ] = "table",
+) -> None:
+    """Print the numbers of a run."""
+    from qualeval.summary_formats import summarize_command
+
+    text, code = summarize_command(run, format)
+    typer.echo(text, nl=False)
+    raise typer.Exit(code)
+
+
+@app.command()
+@ends_with_its_code
+def verify(run: RunPath) -> None:
+    """Recompute every number and hash of a run from its raw files."""
+    from qualeval.verify import verify_command
+
+    _show(*verify_command(run))
+
+
+@app.command()
+@ends_with_its_code
+def show(
+    run: RunPath,
+    part: Annotated[str, typer.Argument(metavar="PART", help="The part.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the item.")],
+) -> None:
+    """Show one answer in full, with its prompt."""
+    from qualeval.show import show_command
+
+    _show(show_command(run, part, id))
+
+
+@app.command("runs")
+@ends_with_its_code
+def list_runs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of all runs.")] = Path(
+        "runs"
+    ),
+) -> None:
+    """List all runs and their rows."""
+    from qualeval.runs_table import runs_command
+
+    _show(runs_command(folder))
+
+
+class SeveralBases(typer.core.TyperCommand):
+    """Takes `--base A1 A2` as two values, up to the next option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write `--base A1 A2` out as `--base A1 --base A2`."""
+        words: list[str] = []
+        inside = False
+        for word in args:
+            inside = word == "--base" or (inside and not word.startswith("-"))
+            repeat = inside and words[-1:] != ["--base"] and word != "--base"
+            words += ["--base", word] if repeat else [word]
+        return super().parse_args(ctx, words)
+
+
+@app.command(cls=SeveralBases)
+@ends_with_its_code
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="BASE NEW..", help="Run folders or summary files.")
+    ],
+    base: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="RUN", help="One of several runs of the old side; all others are new."
+        ),
+    ] = None,
+    gate: Annotated[
+        float | None, typer.Option(metavar="POINTS", help="End with 0, 1 or 3 by this margin.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="A condition that may differ.")
+    ] = None,
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="Compare counts alone, as with a published table.")
+    ] = False,
+    format: Annotated[
+        str, typer.Option(metavar="table|md|json", help="How to print it.")
+    ] = "table",
+) -> None:
+    """Did answers get better or worse? Item by item, under the same conditions."""
+    from qualeval.compare_runs import compare_command
+
+    old, new = (base, runs) if base else (runs[:1], runs[1:])
+    text, code = compare_command(
+        old, new, gate=gate, allow=allow or [], unpaired=unpaired, format=format
+    )
+    typer.echo(text)
+    raise typer.Exit(code)
 
 
 @card_app.command("new")

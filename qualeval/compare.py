@@ -94,9 +94,10 @@ class Row(Record):
 
 
 class Comparison(Record):
-    """All that `qualeval compare` has to say. `margin` is in points; None of it is a sum of parts.
+    """All that `qualeval compare` has to say; no number is taken over several parts.
 
-    `allowed`, `same_except` hold the values of each run of `runs`, in that order.
+    The first `bases` of `runs` are the base side. `margin` is in points. `allowed`, `same_except`
+    hold the values of each run, in the order of `runs`; `gate` is None where none was asked for.
     """
 
     suite: str

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,13 @@ def rows_of_user_file(path: Path) -> Iterator[tuple[int, Row]]:
     """(line number, object) of a JSON-lines file. Raises ListError naming file and line."""
     try:
         with path.open("rb") as file:
-            yield from _json_lines(file.read(), str(path))
+            yield from _json_lines(file, str(path))
     except OSError as error:
         raise ListError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _json_lines(data: bytes, where: str) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(data.split(b"\n"), start=1):
+def _json_lines(lines: Iterable[bytes], where: str) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -77,7 +77,7 @@ def _tables(name: str, data: bytes, source: Source) -> Tables:
         if suffix == ".zip":
             yield from _tables_in_zip(name, data, source)
         elif suffix == ".jsonl":
-            yield name, [row for _, row in _json_lines(data, name)]
+            yield name, [row for _, row in _json_lines(data.split(b"\n"), name)]
         elif suffix == ".csv":
             yield name, list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
         elif suffix == ".parquet":

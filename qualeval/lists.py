@@ -54,8 +54,8 @@ class Pin(Record):
 
 @dataclass(frozen=True, slots=True)
 class ItemList:
-    """A list ready to be asked. `origin` says where official rows came from; `rows` are those of a
-    user's own list, which nothing else could bring back.
+    """A list ready to be asked. `origin` says where official rows came from; `path` is the file of
+    a user's own list, which nothing else could bring back.
     """
 
     id: str
@@ -63,7 +63,7 @@ class ItemList:
     items: tuple[Item, ...]
     sha256: str
     origin: Mapping[str, str | None]
-    rows: tuple[Row, ...] = ()
+    path: Path | None = None
 
 
 def list_sha256(row_hashes: Iterable[str]) -> str:
@@ -87,8 +87,8 @@ def load_list(task: Task, choice: str, folder: Path) -> ItemList:
 
 def _user_list(task: Task, path: Path, id: str, kind: Literal["sample", "file"]) -> ItemList:
     items = items_of_file(task, path)
-    rows = tuple(row for _, row in rows_of_user_file(path)) if kind == "file" else ()
-    return ItemList(id, kind, items, list_sha256(item.sha256 for item in items), {}, rows)
+    own = path if kind == "file" else None
+    return ItemList(id, kind, items, list_sha256(item.sha256 for item in items), {}, own)
 
 
 def items_of_file(task: Task, path: Path) -> tuple[Item, ...]:

@@ -162,13 +162,14 @@ def _paired(base: Score, new: Score, questions: Sequence[tuple[Question, Questio
 def _gaps(
     questions: Iterable[tuple[Question, Question]], flag: Literal["right", "cut_off"]
 ) -> list[float]:
-    """New minus base share of one flag, for each question."""
-    return [float(_share(n, flag) - _share(b, flag)) for b, n in questions]
-
-
-def _share(question: Question, flag: Literal["right", "cut_off"]) -> Fraction:
-    count = sum(getattr(outcome, flag) for outcome in question.outcomes)
-    return Fraction(count, len(question.outcomes))
+    """New minus base share of one flag, for each question; rounded once."""
+    gaps = []
+    for base, new in questions:
+        k_base = sum(getattr(outcome, flag) for outcome in base.outcomes)
+        k_new = sum(getattr(outcome, flag) for outcome in new.outcomes)
+        n_base, n_new = len(base.outcomes), len(new.outcomes)
+        gaps.append((k_new * n_base - k_base * n_new) / (n_base * n_new))
+    return gaps
 
 
 def exact_difference(base: Score, new: Score) -> Fraction:

@@ -28,6 +28,7 @@ from qualeval.errors import (
 )
 from qualeval.grading import finish_part
 from qualeval.job import RunOptions, run_path
+from qualeval.list_rows import rows_of_user_file
 from qualeval.plan import PartPlan, chosen_parts, groups, plan_part
 from qualeval.pool import InFlightMeter, run_pool
 from qualeval.preflight import Place, look_at, refuse_what_does_not_fit, slots_warnings
@@ -202,8 +203,8 @@ class RunSession:
         self.files.write("card.json", self.card.model_dump_json(indent=2))
         for plan in self.plans:
             plan.task.prepare()
-            if plan.list.kind == "file" and missing[plan.name]:
-                self._keep_own_list(plan)
+            if plan.list.path is not None and missing[plan.name]:
+                self._keep_own_list(plan.name, plan.list.path)
         if any(missing.values()):
             try:
                 anyio.run(self._ask, missing)
@@ -223,10 +224,10 @@ class RunSession:
                 self.files.log(f"stopped: {self.stopped}")
         return self._outcome()
 
-    def _keep_own_list(self, plan: PartPlan) -> None:
+    def _keep_own_list(self, name: str, path: Path) -> None:
         """Copy a user's list into the run, so that it can be graded again from here alone."""
-        with self.files.replace(f"{plan.name}.items.jsonl") as line:
-            for row in plan.list.rows:
+        with self.files.replace(f"{name}.items.jsonl") as line:
+            for _, row in rows_of_user_file(path):
                 line(to_json(row))
 
     def _contract_exists(self, plan: PartPlan) -> bool:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from qualeval.errors import OptionError, RunFolderError, did_you_mean
@@ -31,17 +32,11 @@ def summarize_command(run: Path, format: str) -> tuple[str, int]:
 
     Raises OptionError for an unknown format, RunFolderError when the folder is no run.
     """
-    writers = {
-        "table": text_table,
-        "md": markdown_table,
-        "csv": csv_table,
-        "json": lambda summary: summary.model_dump_json(indent=2),
-    }
-    if format not in writers:
-        hint = did_you_mean(format, writers)
-        raise OptionError(f"--format: '{format}' is unknown{hint}; there are: {', '.join(writers)}")
+    if format not in WRITERS:
+        hint = did_you_mean(format, WRITERS)
+        raise OptionError(f"--format: '{format}' is unknown{hint}; there are: {', '.join(WRITERS)}")
     summary = run_summary(run)
-    text = writers[format](summary)
+    text = WRITERS[format](summary)
     complete = all(part.status == "ok" for part in summary.parts.values())
     return text if text.endswith("\n") else text + "\n", 0 if complete else 1
 
@@ -101,3 +96,17 @@ def _more(part: Summary) -> tuple[object, ...]:
     if part.sample_list:
         note = f"sample list, not a benchmark result; {note}"
     return mean, most, part.cache_check.state, note
+
+
+def json_text(run: RunSummary) -> str:
+    """The same as `summary.json`."""
+    return run.model_dump_json(indent=2)
+
+
+WRITERS: Mapping[str, Callable[[RunSummary], str]] = {
+    "table": text_table,
+    "md": markdown_table,
+    "csv": csv_table,
+    "json": json_text,
+}
+"""What `--format` takes."""

@@ -162,7 +162,7 @@ def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(old, LetterTask)
     fields = {name: getattr(old, name) for name in LetterTask.__dataclass_fields__}
     task = replace(Lenient(**fields), grader="letter 2")
-    monkeypatch.setitem(TASKS, "mmlupro", task)  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "mmlupro", task)
 
 
 def contract(run: Path) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def test_other_prompt_is_refused_even_with_a_new_grader(
 ) -> None:
     """Answers to another question are no answers to this one."""
     other = replace(TASKS["mmlupro"], template="{question}")  # type: ignore[type-var]
-    monkeypatch.setitem(TASKS, "mmlupro", other)  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "mmlupro", other)
     assert "prompt.template: there " in refused(run, ContractError)
 
 
@@ -238,7 +238,7 @@ def test_other_prompt_is_refused_even_with_a_new_grader(
 def test_other_limit_of_the_method_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run under the old limit must not pass for one under the new."""
     other = replace(TASKS["mmlupro"], max_tokens=64)  # type: ignore[type-var]
-    monkeypatch.setitem(TASKS, "mmlupro", other)  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "mmlupro", other)
     assert "max_tokens: the method's is 64" in refused(run, ContractError)
 
 

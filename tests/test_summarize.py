@@ -209,6 +209,15 @@ def test_interval_of_repeats_stays_between_none_and_all(lost: int) -> None:
     assert 0 <= row.ci_low <= 1 - lost / 200 <= row.ci_high <= 1
 
 
+@pytest.mark.parametrize(
+    ("questions", "method"), [(99, "bootstrap-percentile"), (100, "t-clustered")]
+)
+def test_method_for_repeats_depends_on_the_number_of_questions(questions: int, method: str) -> None:
+    """stats.py: t goes wrong below 100 questions."""
+    row = summary(repeated(*["Rw", "RR"] * 49, *["ww"] * (questions - 98)), n=questions, repeats=2)
+    assert method == row.ci_method
+
+
 @pytest.mark.parametrize(("marks", "right"), [("RRR", 10), ("www", 0)])
 def test_all_repeats_alike_is_no_certainty(marks: str, right: int) -> None:
     """Ten questions all right three times: the interval of ten questions, not ± 0.0."""
@@ -282,14 +291,20 @@ def test_wall_time_is_the_sum_over_sessions() -> None:
 
 def test_killed_session_ended_with_its_last_answer() -> None:
     """kill -9 writes no end: answers tell how long it ran."""
-    killed = session(ended=None, wall_time=None, in_flight=None)
-    second = session(started="2026-11-30T13:00:00.000Z", wall_time=10.0)
-    given = [
-        answer(1, ended="2026-11-30T12:00:30.000Z"),
-        answer(2, ended="2026-11-30T13:00:10.000Z"),
+    lost = {"ended": None, "wall_time": None, "in_flight": None}
+    sessions = [
+        session(started="2026-11-30T12:00:00.000Z", wall_time=5.0),
+        session(started="2026-11-30T13:00:00.000Z", **lost),
+        session(started="2026-11-30T14:00:00.000Z", **lost),
+        session(started="2026-11-30T15:00:00.000Z", wall_time=10.0),
     ]
-    row = summary(given, sessions=[killed, second])
-    assert (40.0, "2026-11-30T13:00:10.000Z") == (row.wall_time, row.finished)
+    given = [
+        answer(1, ended="2026-11-30T12:00:05.000Z"),
+        answer(2, ended="2026-11-30T13:00:30.000Z"),
+        answer(3, ended="2026-11-30T15:00:10.000Z"),
+    ]
+    row = summary(given, sessions=sessions)
+    assert (5.0 + 30.0 + 0.0 + 10.0, "2026-11-30T15:00:10.000Z") == (row.wall_time, row.finished)
     assert "2026-11-30T12:00:00.000Z" == row.started
 
 

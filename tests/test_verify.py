@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +244,10 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
         lines_of("summary.md", lambda lines: [*lines, "Best of all."]),
         'stored "Best of all.", recomputed ""',
     ),
+    "table_no_text": (
+        lambda run: (run / "summary.md").write_bytes(b"\xff"),
+        "summary.md: cannot be read as text",
+    ),
     "table_gone": (lambda run: (run / "summary.md").unlink(), "summary.md: is missing; "),
     "card_gone": (lambda run: (run / "card.json").unlink(), 'stored "job", recomputed'),
     "contract_gone": (
@@ -368,6 +372,37 @@ def test_answers_of_another_grader_are_not_called_wrong(run: Path) -> None:
     assert {line.split(":")[0] for line in lines[:-2]} == {"summary.md"}, "its footer names suites"
 
 
+def test_details_without_form_are_named_where_no_grader_can_tell(tmp_path: Path) -> None:
+    """Figures beside the score are made of them."""
+    row = {"key": 1, "prompt": "[[item:1]] No comma.", "kwargs": [{}]}
+    row["instruction_id_list"] = ["punctuation:no_comma"]
+    with running(slots=4) as server:
+        lab = Lab(tmp_path, server).script()
+        (tmp_path / "mine.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+        lab.card["parts"] = {"ifeval": {"list": "mine.jsonl"}}
+        assert lab.run(parts="ifeval").code == 0
+    run = lab.job().folder
+    assert verify_command(run)[1] == 0
+    contract = run / "ifeval.contract.json"
+    text = contract.read_text(encoding="utf-8")
+    contract.write_text(text.replace('"ifeval 1"', '"ifeval 0"'), encoding="utf-8")
+    set_in_line(run / "ifeval.jsonl", 1, details={})
+    lines, code = verify_command(run)
+    assert code == 1
+    assert "ifeval.jsonl: details lack what this part's figures are made of" in lines
+
+
+def test_program_of_another_version_is_noted(run: Path) -> None:
+    """Its table may be worded otherwise; that alone is no difference."""
+    contract = run / "gpqa.contract.json"
+    text = contract.read_text(encoding="utf-8")
+    version = json.loads(text)["sessions"][-1]["qualeval"]
+    contract.write_text(text.replace(f'"{version}"', '"0.0.1"'), encoding="utf-8")
+    lines, code = verify_command(run)
+    assert code == 0
+    assert lines[0] == f"note: gpqa was run by qualeval 0.0.1, this is {version}"
+
+
 def test_part_of_another_version_is_named(run: Path) -> None:
     """A contract of a part that this program does not know is not passed over."""
     shutil.copy(run / "gpqa.contract.json", run / "ruler.contract.json")
@@ -427,7 +462,7 @@ def test_folder_that_is_no_run_is_refused(tmp_path: Path, name: str) -> None:
 
 # ------------------------------------------------------------------ an official list
 
-ROWS = [
+ROWS: list[Mapping[str, Any]] = [
     {
         "Record ID": f"rec{n}",
         "Question": f"[[item:rec{n}]] Which of these four words is the one?",
