@@ -27,7 +27,7 @@ from qualeval.card import Timeouts, is_loopback
 from qualeval.errors import InputError, RequestError
 from qualeval.masking import excerpt
 from qualeval.records import Completion, Json, Request, now
-from qualeval.reply import to_completion
+from qualeval.reply import text_and_thinking, to_completion
 from qualeval.sse import EventReader
 
 # httpx logs every URL at INFO, with the user name and password that may be in it.
@@ -352,9 +352,15 @@ class _StreamedReply:
             return
         self.finish_reason = _word(choices[0]) or self.finish_reason
         for name, value in (_block(choices[0], "delta") or {}).items():
-            if name in MESSAGE_FIELDS and isinstance(value, str) and value:
-                self.first_token = self.first_token or perf_counter()
-                self._pieces.setdefault(name, []).append(value)
+            if name in MESSAGE_FIELDS:
+                text, thinking = text_and_thinking(value)
+                self._add(name, text)
+                self._add("reasoning", thinking)
+
+    def _add(self, name: str, text: str) -> None:
+        if text:
+            self.first_token = self.first_token or perf_counter()
+            self._pieces.setdefault(name, []).append(text)
 
     def completion(self, max_tokens: int) -> Completion:
         if not self.finish_reason and not self.done:

@@ -52,7 +52,7 @@ async def look_at(card: Card, clients: Sequence[ModelClient]) -> list[Place]:
         slots, source = endpoint.slots, card.server.slots_source
         if slots is None:
             slots, source = facts.slots, facts.slots_source
-        if slots is None:
+        if not slots:
             raise CardError(
                 f"server.slots: is missing, and {endpoint.base_url} does not tell; "
                 "give how many requests it works on at once (vLLM: --max-num-seqs)"

@@ -60,10 +60,10 @@ class Message:
 
 def read_message(message: Mapping[str, JsonValue]) -> Message:
     """Take a chat message apart by the rules above. Content may be null, text, or typed parts."""
-    content, thought_parts = _content_of(message.get("content"))
+    content, thought_parts = text_and_thinking(message.get("content"))
     field, reasoning = "none", ""
     for name in ("reasoning", "reasoning_content"):
-        value = "".join(_content_of(message.get(name)))
+        value = "".join(text_and_thinking(message.get(name)))
         if value.strip() and not reasoning:
             field, reasoning = name, value
     if thought_parts.strip() and not reasoning:
@@ -81,7 +81,7 @@ def read_message(message: Mapping[str, JsonValue]) -> Message:
     )
 
 
-def _content_of(value: JsonValue) -> tuple[str, str]:
+def text_and_thinking(value: JsonValue) -> tuple[str, str]:
     """Text and thinking of a content value: null, a string, or a list of typed parts."""
     if isinstance(value, str):
         return value, ""
@@ -93,7 +93,7 @@ def _content_of(value: JsonValue) -> tuple[str, str]:
         elif isinstance(part, dict):
             kind = str(part.get("type"))
             said = part.get("text") or part.get("thinking") or part.get("reasoning") or ""
-            inner, _ = _content_of(said)
+            inner, _ = text_and_thinking(said)
             (thought if kind in ("thinking", "reasoning") else text).append(inner)
     return "".join(text), "".join(thought)
 

@@ -11,9 +11,12 @@ Row = tuple[str, ...]
 
 HEAD: Row = ("", "result, 95 % margin", "right", "cut off", "low to high", "errors")
 
-INTERVAL_NOTE = (
-    "low to high is the 95 % Wilson interval; ± is half its width and is not centred on the result"
-)
+METHODS = {
+    "wilson": "Wilson's",
+    "t-clustered": "a t interval over questions",
+    "bootstrap-percentile": "a bootstrap over questions",
+}
+"""How `ci_method` is named under a table."""
 
 
 def points(share: float, places: int = 1) -> str:
@@ -43,7 +46,9 @@ def _figures(summary: Summary) -> Row:
     cut, errors = str(summary.cut_off), str(summary.errors)
     if summary.accuracy is None or summary.margin is None:
         why = f"incomplete ({summary.incomplete_because})"
-        return (why, f"{summary.answered} of {summary.n} answered", cut, "", errors)
+        at_most = round(summary.bounds[1] * summary.n)
+        bounds = f"{summary.right}/{summary.n} to {at_most}/{summary.n}"
+        return (why, f"{summary.answered} of {summary.n} answered", cut, bounds, errors)
     low, high = points(summary.ci_low or 0.0), points(summary.ci_high or 0.0)
     result = f"{percent_of(summary.right, summary.n)} % ± {points(summary.margin)} pts"
     return (result, counts, cut, f"{low} to {high}", errors)
@@ -65,7 +70,7 @@ def _effort(summary: Summary) -> str:
         said.append(f"median {thousands(summary.median_completion_tokens)} tokens")
     if summary.median_seconds is not None:
         load = "" if summary.alone else " (mixed load)"
-        said.append(f"{half_up(Fraction(summary.median_seconds), 1)} s per question{load}")
+        said.append(f"{half_up(Fraction(str(summary.median_seconds)), 1)} s per question{load}")
     return ", ".join(said) or "tokens and seconds not known"
 
 
@@ -88,7 +93,8 @@ def footer(parts: Sequence[Summary]) -> list[str]:
         f"{'; '.join(dict.fromkeys(p.suite for p in parts))}, {NOT_COMPARABLE}. "
         f"{' to '.join(dict.fromkeys([*dates[:1], *dates[-1:]]))}",
         f"Prompt cache {'; '.join(caches)}. {_cache_words(parts)}",
-        INTERVAL_NOTE[0].upper() + INTERVAL_NOTE[1:] + ".",
+        f"Low to high is the 95 % interval, {_methods(parts)}; ± is half its width and is not "
+        "centred on the result.",
     ]
     if any(part.sample_list for part in parts):
         lines.append(
@@ -98,13 +104,20 @@ def footer(parts: Sequence[Summary]) -> list[str]:
     return lines
 
 
+def _methods(parts: Sequence[Summary]) -> str:
+    used = dict.fromkeys(part.ci_method or "wilson" for part in parts)
+    return " or ".join(METHODS.get(method, method) for method in used)
+
+
 def _cache_words(parts: Sequence[Summary]) -> str:
     """The cache check in words; 0 is never printed for "not reported"."""
     said = {part.title: part.cache_check for part in parts if part.answered}
     states = {check.state for check in said.values()}
+    if not states:
+        return "No answer yet to check it by."
     if states == {"none cached"}:
         return "Checked: no cached tokens."
-    if states == {"not reported by this server"}:
+    if states <= {"not reported by this server"}:
         return "Cached tokens: not reported by this server."
     return "Cached tokens: " + "; ".join(
         f"{title}: {check.cached_tokens} in {check.answers_with_cached_tokens} answers"
@@ -147,10 +160,10 @@ def text_table(run: RunSummary) -> str:
         return "no part has been run yet"
     body = [HEAD, *(row for part in parts for row in rows(part))]
     wide = [row for row in body if len(row) > 1]
-    widths = [max(_width(row[i]) for row in wide) for i in range(len(HEAD))]
+    widths = [max(width_of(row[i]) for row in wide) for i in range(len(HEAD))]
     lines = []
     for row in body:
-        cells = [row[0].ljust(widths[0])]
+        cells = [row[0] + " " * (widths[0] - width_of(row[0]))]
         cells += [_pad(cell, width) for cell, width in zip(row[1:], widths[1:], strict=False)]
         lines.append("   ".join(cells).rstrip())
     model = f"{run.label} · {parts[0].model}"
@@ -179,9 +192,10 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
+    """Columns that a text takes on a terminal."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _pad(text: str, width: int) -> str:
-    return " " * (width - _width(text)) + text
+    return " " * (width - width_of(text)) + text

@@ -138,7 +138,6 @@ def test_one_part_has_no_totals() -> None:
     assert totals(run_of(summary(answers(1)))) is None
 
 
-@pytest.mark.xfail(reason="table.py: first column is padded by characters, not by width")
 def test_wide_characters_take_two_columns() -> None:
     """Labels and titles may be in any script."""
     wide = StandInTask("mmlupro", "長文", "x")
@@ -164,7 +163,6 @@ def test_incomplete_part_prints_no_headline() -> None:
     assert "88.9" not in text_table(run_of(incomplete()))
 
 
-@pytest.mark.xfail(reason="table.py: bounds of an incomplete part are not printed yet")
 def test_incomplete_part_prints_its_bounds() -> None:
     """sta-03: bounds "80/100 to 90/100"."""
     assert "80/100 to 90/100" in "\n".join(" ".join(row) for row in rows(incomplete()))
@@ -176,7 +174,6 @@ def test_errors_are_told_by_kind_with_the_file() -> None:
     assert "Errors, MMLU-Pro: 10 x timeout; see mmlupro.errors.jsonl." == line
 
 
-@pytest.mark.xfail(reason="table.py: cache words end in nothing when no part has an answer")
 def test_part_that_was_not_asked_at_all_prints_a_whole_table() -> None:
     """Every line ends as a sentence; nothing is divided by zero."""
     text = text_table(run_of(summary([], n=4)))
