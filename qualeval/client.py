@@ -10,11 +10,12 @@ import logging
 import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from time import perf_counter
+from typing import Any
 from urllib.request import getproxies
 
 import anyio
@@ -265,7 +266,10 @@ class _OneConnection(httpx.AsyncBaseTransport):
         if connection is None or connection.is_closed() or connection.has_expired():
             await self.aclose()
             connection = self._connection = httpcore.AsyncHTTPConnection(
-                raw.origin, ssl_context=self._ssl_context, keepalive_expiry=KEEP_ALIVE
+                raw.origin,
+                ssl_context=self._ssl_context,
+                keepalive_expiry=KEEP_ALIVE,
+                network_backend=_OneWrite(),
             )
         with _as_httpx_errors():
             response = await connection.handle_async_request(
@@ -287,6 +291,43 @@ class _OneConnection(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         if self._connection is not None:
             await self._connection.aclose()
+
+
+class _OneWrite(httpcore.AnyIOBackend):
+    """TCP connections that send head and body of a request together: one packet, one wake-up of
+    the server.
+    """
+
+    async def connect_tcp(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        return _OneWriteStream(await super().connect_tcp(*args, **kwargs))
+
+
+class _OneWriteStream(httpcore.AsyncNetworkStream):
+    """Keeps what is written until the reply is read. The signatures are httpcore's."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._unsent = b""
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        self._unsent += buffer
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        if self._unsent:
+            unsent, self._unsent = self._unsent, b""
+            # A server may answer and close before it has read all: then its reply counts.
+            with suppress(httpcore.WriteError):
+                await self._stream.write(unsent, timeout)
+        return await self._stream.read(max_bytes, timeout)
+
+    async def start_tls(self, *args: Any, **kwargs: Any) -> httpcore.AsyncNetworkStream:
+        return _OneWriteStream(await self._stream.start_tls(*args, **kwargs))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 class _ResponseStream(httpx.AsyncByteStream):
