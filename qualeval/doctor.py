@@ -135,20 +135,20 @@ class _Visit:
             ) from None
 
     def _thinking(self, off: Completion, on: Completion, bare: Completion) -> None:
-        for mode, completion in (("off", off), ("on", on)):
-            if completion.misrouted:
-                why = "the answer came in the reasoning field; check the server's reasoning parser"
-                self.note("fail", f"thinking {mode}", why)
+        astray = [mode for mode, reply in (("off", off), ("on", on)) if reply.misrouted]
+        for mode in astray:
+            why = "the answer came in the reasoning field; check the server's reasoning parser"
+            self.note("fail", f"thinking {mode}", why)
         default = "thinks" if bare.reasoning else "does not think"
         self.note("ok", "thinking default", f"without a switch the model {default}")
-        if off.reasoning:
+        if off.reasoning and "off" not in astray:
             why = f"the reply has reasoning ({off.reasoning_source}); the switch does not work"
             self.note("fail", "thinking off", why)
-        else:
+        elif not off.reasoning:
             self.note("ok", "thinking off", "no reasoning in the reply")
-        if on.reasoning:
+        if on.reasoning and "on" not in astray:
             self.note("ok", "thinking on", f"reasoning came in: {on.reasoning_source}")
-        else:
+        elif not on.reasoning:
             why = "no reasoning in the reply; the part 'think' would measure an answer without it"
             self.note("warn", "thinking on", why)
 

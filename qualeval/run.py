@@ -7,7 +7,7 @@ their order, and makes sure that what was answered stays on disk whatever ends t
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, nullcontext, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -139,28 +139,11 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
     plans = [plan_part(card, name, folder, options.lists, options.limit) for name in names]
     path = run_path(card, options, plans)
     with RunFolder(path) as files:
-        from qualeval.embedded import running  # starts processes; most cards need none
-
         for plan in plans:
             for line in files.repair(plan.name):
                 files.log(line, plan.name)
                 watcher.say(line)
-        server = card.server
-        embedded = (
-            running(server.embedded, server.slots or 4, server.context_tokens or 4096,
-                    files.file("server.log"))
-            if server.embedded
-            else nullcontext(None)
-        )  # fmt: skip
-        with embedded as own:
-            reached = card
-            if own is not None:
-                place = server.model_copy(update={"base_url": own.base_url, "embedded": None})
-                reached = card.model_copy(update={"server": place})
-            session = RunSession(card, reached, plans, files, options, watcher)
-            if own is not None:
-                session.process_started = own.started
-            return session.run()
+        return RunSession(card, plans, files, options, watcher).run()
 
 
 class RunSession:
@@ -171,14 +154,13 @@ class RunSession:
     def __init__(
         self,
         card: Card,
-        reached: Card,
         plans: list[PartPlan],
         files: RunFolder,
         options: RunOptions,
         watcher: Watcher,
     ) -> None:
         self.card = card
-        self.reached = reached
+        self.reached = card
         self.plans = plans
         self.files = files
         self.options = options
@@ -207,7 +189,8 @@ class RunSession:
                 self._keep_own_list(plan.name, plan.list.path)
         if any(missing.values()):
             try:
-                anyio.run(self._ask, missing)
+                with self._server_up():
+                    anyio.run(self._ask, missing)
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.stopped = "interrupted; run the same command again to go on"
@@ -223,6 +206,22 @@ class RunSession:
             with suppress(DiskError):  # a full disk may be what stopped it
                 self.files.log(f"stopped: {self.stopped}")
         return self._outcome()
+
+    @contextmanager
+    def _server_up(self) -> Iterator[None]:
+        """The card's server; an embedded one lives as long as the block."""
+        server = self.card.server
+        if not server.embedded:
+            yield
+            return
+        from qualeval.embedded import running  # starts processes; most cards need none
+
+        slots, context = server.slots or 4, server.context_tokens or 4096
+        with running(server.embedded, slots, context, self.files.file("server.log")) as own:
+            place = server.model_copy(update={"base_url": own.base_url, "embedded": None})
+            self.reached = self.card.model_copy(update={"server": place})
+            self.process_started = own.started
+            yield
 
     def _keep_own_list(self, name: str, path: Path) -> None:
         """Copy a user's list into the run, so that it can be graded again from here alone."""

@@ -45,7 +45,7 @@ from qualeval.tasks.base import Draw, Row
 from qualeval.tasks.letters import LetterItem
 
 PARTS = list(TASKS)
-SIZES = {"mmlupro": 400, "gpqa": 198, "think": 30}
+SIZES = {"mmlupro": 400, "gpqa": 198, "ifeval": 200, "think": 30}
 LETTERS = string.ascii_uppercase
 DOMAINS = ("Biology", "Chemistry", "Physics")
 
