@@ -229,12 +229,20 @@ class Count(Record):
 class AmongFinished(Record):
     """Right answers among the finished ones. Not a score: the cut ones are no random sample."""
 
-    label: str = "of finished answers only; not a score"
+    label: str = "of finished answers only, not a score"
     right: int
     n: int
     accuracy: Share | None
     ci_low: Share | None
     ci_high: Share | None
+
+
+class CutOffRate(Record):
+    """Share of answers that were cut off, with its 95 % Wilson interval."""
+
+    share: Share
+    ci_low: Share
+    ci_high: Share
 
 
 class CacheCheck(Record):
@@ -277,6 +285,7 @@ class Summary(Record):
     confidence: float = 0.95
     cut_off: int
     cut_by: dict[str, int]
+    cut_off_rate: CutOffRate | None
     errors: int
     error_kinds: dict[str, int]
     among_finished: AmongFinished | None

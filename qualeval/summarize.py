@@ -20,6 +20,7 @@ from qualeval.records import (
     Contract,
     Count,
     CutBy,
+    CutOffRate,
     FailedRequest,
     InFlight,
     RunSummary,
@@ -121,6 +122,7 @@ def summarize(
         ci_method=interval.method if interval else None,
         cut_off=cut,
         cut_by=count_words(tally.cut),
+        cut_off_rate=_cut_off_rate(tally) if status == "ok" else None,
         errors=len(failures),
         error_kinds=count_words([failure.kind for failure in failures.values()]),
         among_finished=_among_finished(tally) if status == "ok" else None,
@@ -184,6 +186,12 @@ def _why_incomplete(contract: Contract, n: int, answered: int, errors: int) -> s
     if rest and not (asked < n and answered + errors >= asked):
         why.append(f"{rest} not asked yet")
     return ", ".join(why)
+
+
+def _cut_off_rate(tally: Tally) -> CutOffRate:
+    cut = len(tally.cut)
+    interval = stats.wilson(cut, tally.answered)
+    return CutOffRate(share=cut / tally.answered, ci_low=interval.low, ci_high=interval.high)
 
 
 def _among_finished(tally: Tally) -> AmongFinished:

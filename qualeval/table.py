@@ -36,6 +36,8 @@ def rows(summary: Summary) -> list[Row]:
     if summary.beside and summary.accuracy is not None:
         shares = (f"{name} {percent_of(c.right, c.n)} %" for name, c in summary.beside.items())
         lines.append((f"  beside it: {', '.join(shares)}",))
+    if summary.cut_off and (said := _cut_off_words(summary)):
+        lines.append((f"  {said}",))
     if summary.thinking == "on":
         lines.append((f"  {_effort(summary)}",))
     return lines
@@ -61,6 +63,22 @@ def _subtitle(summary: Summary) -> str:
     if summary.repeats > 1:
         marks.append(f"{summary.repeats} answers a question")
     return "; ".join(marks)
+
+
+def _cut_off_words(summary: Summary) -> str:
+    """What the cut-off answers mean for a row: their share, the finished ones alone, the bounds."""
+    rate, finished = summary.cut_off_rate, summary.among_finished
+    if rate is None or finished is None:
+        return ""
+    share = percent_of(summary.cut_off, summary.answered)
+    said = [f"cut off {share} % ({points(rate.ci_low)} to {points(rate.ci_high)})"]
+    if finished.ci_low is not None and finished.ci_high is not None:
+        said.append(
+            f"{finished.label}: {percent_of(finished.right, finished.n)} % "
+            f"({points(finished.ci_low)} to {points(finished.ci_high)})"
+        )
+    low, high = (points(bound) for bound in summary.bounds)
+    return "; ".join([*said, f"bounds {low} to {high} %"])
 
 
 def _effort(summary: Summary) -> str:

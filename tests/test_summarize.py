@@ -95,7 +95,7 @@ def test_right_among_finished_is_labelled_as_no_score() -> None:
     """stats.md 8: 259 of 341 finished, 71.1 to 80.2, and what it is not."""
     finished = summary(answers(259, 82, 59)).among_finished
     assert finished is not None
-    assert "of finished answers only; not a score" == finished.label
+    assert "of finished answers only, not a score" == finished.label
     assert (259, 341, 259 / 341) == (finished.right, finished.n, finished.accuracy)
     expected = wilson(259, 341)
     assert (expected.low, expected.high) == (finished.ci_low, finished.ci_high)

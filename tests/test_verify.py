@@ -236,9 +236,9 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
     ),
     "table": (
         lambda run: (run / "summary.md").write_text(
-            (run / "summary.md").read_text("utf-8").replace("50.0 %", "75.0 %"), "utf-8"
+            (run / "summary.md").read_text("utf-8").replace("| 50.0 %", "| 75.0 %"), "utf-8"
         ),
-        'summary.md: line 5: stored " tokens | 75.0 %',
+        'summary.md: line 5: stored " 75.0 % | 75.0 %',
     ),
     "table_longer": (
         lines_of("summary.md", lambda lines: [*lines, "Best of all."]),
