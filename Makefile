@@ -29,6 +29,8 @@ check: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/pool.py
+	$(BIN)/python bench/compare.py
+	$(BIN)/python bench/ifeval.py
 
 docs: .venv/installed-dev
 	$(BIN)/cog -r README.md
