@@ -2,7 +2,8 @@
 
 Shares run from 0 to 1, differences from -1 to 1. Every function names its paper, and under
 "ValueError" what it refuses; the message begins with the argument's name. scipy is imported inside
-the functions that need it, because scipy.stats alone takes 0.6 s.
+the functions that need it and scipy.stats not at all: it takes a second and 70 MB, at the end of
+every run.
 """
 
 import math
@@ -49,12 +50,15 @@ def wilson(right: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     Wilson 1927, JASA 22:209; Newcombe 1998, Statistics in Medicine 17:857, method 3. ValueError:
     n < 1, right outside 0..n, confidence outside 0.5..0.9999.
     """
-    from scipy.stats import binomtest
-
     _check_part(right, n)
     _check_between("confidence", confidence, 0.5, 0.9999)
-    found = binomtest(right, n).proportion_ci(confidence, method="wilson")
-    return Interval(float(found.low), float(found.high), "wilson", confidence)
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share = right / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    arm = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low = 0.0 if right == 0 else max(0.0, centre - arm)
+    high = 1.0 if right == n else min(1.0, centre + arm)
+    return Interval(low, high, "wilson", confidence)
 
 
 def half_width(interval: Interval) -> float:
@@ -120,10 +124,8 @@ def mcnemar_exact(b: int, c: int) -> float:
 
     1 without any such item. McNemar 1947, Psychometrika 12:153. ValueError: a count < 0.
     """
-    from scipy.stats import binomtest
-
     _check_whole(0, b=b, c=c)
-    return float(binomtest(b, b + c, 0.5).pvalue) if b + c else 1.0
+    return min(1.0, 2 * _chance_of_at_most(min(b, c), b + c))
 
 
 def mcnemar_midp(b: int, c: int) -> float:
@@ -132,14 +134,21 @@ def mcnemar_midp(b: int, c: int) -> float:
     Held its level in 9,595 scenarios of Fagerland, Lydersen & Laake 2013, BMC Medical Research
     Methodology 13:91. ValueError: a count < 0.
     """
-    from scipy.stats import binom
-
     exact = mcnemar_exact(b, c)
     if b + c == 0:
         return exact
-    chance_of_this_split = float(binom.pmf(min(b, c), b + c, 0.5))
+    fewer, n = min(b, c), b + c
+    below = _chance_of_at_most(fewer - 1, n) if fewer else 0.0
+    chance_of_this_split = _chance_of_at_most(fewer, n) - below
     # An even split is its own mirror image and counts once, not twice.
     return exact - chance_of_this_split * (0.5 if b == c else 1)
+
+
+def _chance_of_at_most(heads: int, n: int) -> float:
+    """Chance of at most so many heads in n tosses of a fair coin."""
+    from scipy.special import bdtr
+
+    return float(bdtr(heads, n, 0.5)) if n else 1.0
 
 
 def holm(pvalues: Sequence[float]) -> list[float]:

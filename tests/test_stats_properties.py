@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom, binomtest
 
 from qualeval import stats
 
@@ -295,3 +296,23 @@ def test_half_up_is_the_nearest_number_with_these_places(value: Fraction, places
 def test_percent_runs_from_0_to_100(part: tuple[int, int]) -> None:
     """A share of counts is never printed outside its range."""
     assert 0 <= Fraction(stats.percent(*part)) <= 100
+
+
+@unhurried
+@given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_is_that_of_scipy(counts: tuple[int, int]) -> None:
+    """The library's own Wilson interval, which costs a second to import."""
+    right, n = counts
+    found = binomtest(right, n).proportion_ci(0.95, method="wilson")
+    ours = stats.wilson(right, n)
+    assert pytest.approx((found.low, found.high), abs=1e-12) == (ours.low, ours.high)
+
+
+@unhurried
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_mcnemar_is_that_of_scipy(b: int, c: int) -> None:
+    """Exact p by the library's binomial test, mid-p by its binomial distribution."""
+    exact = binomtest(b, b + c, 0.5).pvalue if b + c else 1.0
+    here = binom.pmf(min(b, c), b + c, 0.5) * (0.5 if b == c else 1) if b + c else 0.0
+    assert pytest.approx(exact, abs=1e-12) == stats.mcnemar_exact(b, c)
+    assert pytest.approx(exact - here, abs=1e-12) == stats.mcnemar_midp(b, c)
