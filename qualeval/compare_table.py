@@ -206,7 +206,8 @@ def _would_show(pair: Pair) -> str:
 
 
 def _beside(pair: Pair) -> Iterator[str]:
-    shared = [name for name in pair.base.beside if name in pair.new.beside]
+    both = [name for name in pair.base.beside if name in pair.new.beside]
+    shared = [name for name in both if ": " not in name]  # counts of a group say too much here
     if shared:
         figures = (
             f"{name} {stats.percent(b.right, b.n)} % -> {stats.percent(n.right, n.n)} %"

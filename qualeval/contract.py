@@ -39,6 +39,8 @@ class ListCondition(Record):
     kind: Literal["official", "sample", "file"]
     sha256: str
     items: int
+    rows: dict[str, int] = {}
+    """Items of each row of the table, where a part has several."""
 
 
 class PromptCondition(Record):
@@ -70,6 +72,7 @@ class Conditions(Record):
     grader: str
     grader_notes: tuple[str, ...] = ()
     tokenizer_sha256: str | None = None
+    token_counts: str | None = None
     sandbox: str | None = None
 
 
@@ -86,6 +89,7 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
             kind=plan.list.kind,
             sha256=plan.list.sha256,
             items=len(plan.list.items),
+            rows=_rows_of(plan),
         ),
         prompt=PromptCondition(template=plan.task.template, sha256=sha256_text(plan.task.template)),
         request=request,
@@ -102,7 +106,18 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
         dialect=plan.dialect,
         grader=plan.task.grader,
         grader_notes=plan.task.grader_notes,
+        tokenizer_sha256=plan.list.tokenizer_sha256,
+        token_counts=plan.list.token_counts,
     )
+
+
+def _rows_of(plan: PartPlan) -> dict[str, int]:
+    rows: dict[str, int] = {}
+    for item in plan.list.items:
+        row = plan.task.row_of(item.id)
+        if row is not None:
+            rows[row] = rows.get(row, 0) + 1
+    return rows
 
 
 def new_contract(conditions: Conditions) -> Contract:

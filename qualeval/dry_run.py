@@ -5,6 +5,7 @@ from pathlib import Path
 from qualeval import contract as contracts
 from qualeval.card import Card
 from qualeval.job import RunOptions, run_path
+from qualeval.made_list import Making
 from qualeval.plan import chosen_parts, plan_part
 from qualeval.records import to_json
 from qualeval.runfolder import RunFolder
@@ -17,9 +18,10 @@ def dry_run(card: Card, folder: Path, options: RunOptions) -> dict[Path, int]:
     `dry-run` is touched. A fresh salt, where one is sent, is named in the contract.
     """
     names = chosen_parts(options.parts)
-    plans = [plan_part(card, name, folder, options.lists, options.limit) for name in names]
+    making = Making(kept_in=run_path(card, options, names))
+    plans = [plan_part(card, name, folder, options.lists, options.limit, making) for name in names]
     written = {}
-    with RunFolder(run_path(card, options, plans) / "dry-run") as files:
+    with RunFolder(run_path(card, options, names) / "dry-run") as files:
         for plan in plans:
             contract = contracts.new_contract(contracts.conditions_of(plan, card))
             files.write(f"{plan.name}.contract.json", contract.model_dump_json(indent=2))

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qualeval.card import Card
+from qualeval.contract import Conditions
 from qualeval.errors import OptionError
-from qualeval.plan import PartPlan, Schedule
-from qualeval.runfolder import RawReplies
+from qualeval.plan import Schedule
+from qualeval.runfolder import RawReplies, read_contract
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +31,27 @@ def job_name(label: str) -> str:
     return "-".join(filter(None, kept.split("-"))).strip(".") or "run"
 
 
-def run_path(card: Card, options: RunOptions, plans: Sequence[PartPlan]) -> Path:
+def run_path(card: Card, options: RunOptions, parts: Sequence[str]) -> Path:
     """The folder of the job; with `repetition` the first one that is not complete yet."""
     name = options.job or job_name(card.label)
     if name in (".", "..") or "/" in name or "\\" in name:
         raise OptionError(f"--job: '{name}' is no name of a folder")
     path = options.runs / name
     number = 0
-    while options.repetition and (number == 0 or _is_complete(path, plans)):
+    while options.repetition and (number == 0 or _is_complete(path, parts)):
         number += 1
         path = options.runs / f"{name}-rep{number}"
     return path
 
 
-def _is_complete(path: Path, plans: Sequence[PartPlan]) -> bool:
-    return all(len(RawReplies(path / f"{p.name}.gen.jsonl")) >= p.size for p in plans)
+def _is_complete(path: Path, parts: Sequence[str]) -> bool:
+    return all(_has_all_replies(path, part) for part in parts)
+
+
+def _has_all_replies(path: Path, part: str) -> bool:
+    contract = read_contract(path / f"{part}.contract.json")
+    if contract is None:
+        return False
+    conditions = Conditions.model_validate(contract.conditions)
+    wanted = conditions.list.items * conditions.repeats
+    return len(RawReplies(path / f"{part}.gen.jsonl")) >= wanted

@@ -17,7 +17,7 @@ from typing import Literal
 
 from qualeval.errors import ListError
 from qualeval.list_rows import rows_of_hub, rows_of_user_file, tables_below, write_jsonl
-from qualeval.records import Item, ItemId, Record, now, sha256_of
+from qualeval.records import Item, ItemId, Json, Record, now, sha256_of
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Draw, Row, Source, Task
 
@@ -55,7 +55,8 @@ class Pin(Record):
 @dataclass(frozen=True, slots=True)
 class ItemList:
     """A list ready to be asked. `origin` says where official rows came from; `path` is the file of
-    a user's own list, which nothing else could bring back.
+    a user's own list and `kept_rows` are what a made list is remembered by: a run keeps a copy of
+    either, since nothing else could bring them back.
     """
 
     id: str
@@ -64,6 +65,9 @@ class ItemList:
     sha256: str
     origin: Mapping[str, str | None]
     path: Path | None = None
+    kept_rows: tuple[Json, ...] = ()
+    tokenizer_sha256: str | None = None
+    token_counts: str | None = None
 
 
 def list_sha256(row_hashes: Iterable[str]) -> str:
@@ -129,6 +133,7 @@ def cache_folder() -> Path:
 
 def official_list(task: Task) -> ItemList:
     """The official list of a task, every row proved against its pin."""
+    refuse_made(task)
     rows_file = cache_folder() / f"{task.source.name}.jsonl"
     if not rows_file.exists():
         fetch(task.source)
@@ -145,6 +150,15 @@ def official_list(task: Task) -> ItemList:
         origin = {"from": "unknown"}
     items = tuple(task.official_item(row) for row in chosen)
     return ItemList(pin.list, "official", items, pin.sha256, origin)
+
+
+def refuse_made(task: Task) -> None:
+    """Raise ListError for a part whose items are made: there is nothing to fetch or import."""
+    if task.maker is not None:
+        raise ListError(
+            f"part '{task.name}' has no list to fetch or import: its texts are made for each "
+            "model, by its own tokenizer"
+        )
 
 
 def pinned_rows(source: Source, pin: Pin, rows: Iterable[Row], where: str) -> list[Row]:
@@ -181,6 +195,8 @@ def _is_pinned(source: Source, pinned: PinnedRow, row: Row) -> bool:
 
 def fetch(source: Source) -> Path:
     """Fetch a source's rows from the hub into the cache; the path written. Raises ListError."""
+    for task in tasks_of(source):
+        refuse_made(task)
     rows, revision = rows_of_hub(source)
     return _keep(source, rows, f"hub:{source.dataset}", {"from": "hub", "revision": revision})
 
@@ -191,6 +207,8 @@ def import_rows(source: Source, path: Path) -> Path:
     A folder or zip may hold several tables: the first one with all pinned rows is taken, whatever
     else lies there. Raises ListError with what each candidate lacked.
     """
+    for task in tasks_of(source):
+        refuse_made(task)
     problems = []
     for name, rows in tables_below(path, source):
         if isinstance(rows, ListError):
@@ -322,6 +340,7 @@ def pin_text(pin: Pin) -> str:
 
 def describe(task: Task) -> list[str]:
     """What a task's official list is and whether its rows are here, a line each; no text."""
+    refuse_made(task)
     pin = pin_of(task.name)
     rows_file = cache_folder() / f"{task.source.name}.jsonl"
     strata: dict[str, int] = {}

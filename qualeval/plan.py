@@ -8,6 +8,7 @@ from typing import Literal
 from qualeval.card import Card, Dialect
 from qualeval.errors import OptionError, did_you_mean
 from qualeval.lists import ItemList, load_list
+from qualeval.made_list import Making, load_or_make, made_limits
 from qualeval.records import PART_NAMES, Item, Json, Request, ThinkingMode
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Task
@@ -115,18 +116,30 @@ def chosen_parts(names: str | None) -> tuple[str, ...]:
 
 
 def plan_part(
-    card: Card, name: str, folder: Path, lists: str | None = None, limit: int | None = None
+    card: Card,
+    name: str,
+    folder: Path,
+    lists: str | None = None,
+    limit: int | None = None,
+    making: Making | None = None,
 ) -> PartPlan:
     """The plan of one part; `folder` is the card's, `lists` and `limit` come from the command.
+    `making` is what the lists of some parts are made with.
 
-    Raises ListError when the list cannot be read, is not the pinned one, or may not be fetched.
+    Raises ListError when the list cannot be read, is not the pinned one, or may not be fetched;
+    CardError when a list has to be made and nothing can count tokens.
     """
     task = TASKS[name]
     settings = card.part(name)
-    questions = load_list(task, lists or settings.list, folder)
+    choice = lists or settings.list
+    if task.maker is None:
+        questions, limits = load_list(task, choice, folder), []
+    else:
+        tokenizer = folder / card.tokenizer if card.tokenizer else None
+        questions = load_or_make(task, choice, settings, tokenizer, making or Making())
+        limits = made_limits(settings, choice)
     limit = limit or settings.limit
     max_tokens = settings.max_tokens or task.max_tokens
-    limits = []
     if max_tokens != task.max_tokens:
         limits.append(f"max_tokens {max_tokens:,} instead of {task.max_tokens:,}")
     return PartPlan(

@@ -13,7 +13,7 @@ from qualeval.card import Card, Endpoint
 from qualeval.client import ModelClient
 from qualeval.errors import CardError, RequestError, ServerGoneError
 from qualeval.plan import PartPlan
-from qualeval.records import Json
+from qualeval.records import Item, Json
 from qualeval.retry import PROBE_EVERY
 from qualeval.server_facts import ServerFacts, count_prompt, facts_of, served_name
 
@@ -111,11 +111,14 @@ async def refuse_what_does_not_fit(
         return ["context per slot is not known: it was not checked that all prompts fit"]
     context, notes, too_long = min(known), [], []
     for plan in plans:
-        longest = max((plan.task.messages(item) for item in plan.items), key=_bytes_of)
-        tokens = await count_prompt(clients[0], plan.dialect, places[0].model, longest)
+        longest = _longest(plan)
+        messages = plan.task.messages(longest)
+        tokens = await count_prompt(clients[0], plan.dialect, places[0].model, messages)
         how = "counted by the server"
+        if tokens is None and (bare := plan.task.prompt_tokens(longest)) is not None:
+            tokens, how = bare + TEMPLATE_TOKENS, "counted, and room for the template"
         if tokens is None:
-            tokens, how = _bytes_of(longest) // BYTES_PER_TOKEN + TEMPLATE_TOKENS, "estimated"
+            tokens, how = _bytes_of(messages) // BYTES_PER_TOKEN + TEMPLATE_TOKENS, "estimated"
             notes.append(f"{plan.name}: longest prompt estimated at {tokens:,} tokens")
         need = tokens + plan.max_tokens
         if need > context:
@@ -131,6 +134,16 @@ async def refuse_what_does_not_fit(
             f"its context by its slots), or set parts.<part>.max_tokens in the card{hint}"
         )
     return notes
+
+
+def _longest(plan: PartPlan) -> Item:
+    """The item with the longest prompt: by tokens where they are known, else by bytes."""
+    return max(
+        plan.items,
+        key=lambda item: (
+            plan.task.prompt_tokens(item) or _bytes_of(plan.task.messages(item)) // BYTES_PER_TOKEN
+        ),
+    )
 
 
 def _bytes_of(messages: tuple[Json, ...]) -> int:

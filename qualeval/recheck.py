@@ -77,7 +77,8 @@ def list_not_here(part: str, conditions: Conditions) -> str | None:
     """Why the questions are not on this machine; None when they are, or should be."""
     source = TASKS[part].source
     rows = cache_folder() / f"{source.name}.jsonl"
-    if conditions.list.kind != "official" or rows.exists():
+    made = TASKS[part].maker is not None
+    if made or conditions.list.kind != "official" or rows.exists():
         return None
     return (
         f"part '{part}': the questions of its list '{conditions.list.id}' are not on this machine "
@@ -94,9 +95,11 @@ def conditions_now(stored: Conditions, plan: PartPlan) -> Conditions:
     server = Server(base_url="http://127.0.0.1/v1", model=plan.model)
     card = Card(label="-", server=server, sampling_source=stored.sampling_source)
     made = conditions_of(plan, card)
-    named = stored.list.id if stored.list.kind == "file" else made.list.id
+    kept = stored.list.kind == "file" or plan.task.maker is not None
+    named = {"id": stored.list.id, "kind": stored.list.kind} if kept else {}
     as_stored = {
-        "list": made.list.model_copy(update={"id": named}),
+        "list": made.list.model_copy(update=named),
+        "token_counts": stored.token_counts,
         "tokenizer_sha256": stored.tokenizer_sha256,
         "sandbox": stored.sandbox,
     }

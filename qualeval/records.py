@@ -257,7 +257,8 @@ class Summary(Record):
     """`<part>.summary.json`: the numbers of one row. All None where a part is incomplete.
 
     `margin` is half the width of the interval from `ci_low` to `ci_high`, which is not centred on
-    `accuracy`. `beside` are figures of other kinds, never mixed into the score. `wall_time`,
+    `accuracy`. `beside` are figures of other kinds, never mixed into the score. `rows` are the
+    rows of the table where a part has several, each a summary of its own. `wall_time`,
     `median_seconds` are seconds. `bounds` are the shares that answers which are cut off or missing
     could at least and at most still give.
     """
@@ -314,6 +315,7 @@ class Summary(Record):
     prompt_cache: str
     conditions_sha256: str
     warnings: tuple[str, ...]
+    rows: tuple["Summary", ...] = ()
 
 
 class Totals(Record):

@@ -40,7 +40,8 @@ def reopen(folder: Path, part: str) -> PartPlan:
         raise RunFolderError(f"{folder}: part '{part}' has no contract; it was never started")
     conditions = stored_conditions(contract, str(path))
     task = TASKS[part]
-    choice = f"{part}.items.jsonl" if conditions.list.kind == "file" else conditions.list.kind
+    kept = conditions.list.kind == "file" or task.maker is not None
+    choice = f"{part}.items.jsonl" if kept else conditions.list.kind
     questions = load_list(task, choice, folder)
     if questions.sha256 != conditions.list.sha256:
         raise ListError(

@@ -4,10 +4,9 @@
 their order, and makes sure that what was answered stays on disk whatever ends the run.
 """
 
-import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -17,9 +16,9 @@ import anyio
 
 from qualeval import contract as contracts
 from qualeval.card import Card, Endpoint
+from qualeval.card_server import CardServer
 from qualeval.client import ModelClient, ssl_for
 from qualeval.errors import (
-    CardError,
     DiskError,
     InputError,
     QualevalError,
@@ -29,6 +28,7 @@ from qualeval.errors import (
 from qualeval.grading import finish_part
 from qualeval.job import RunOptions, run_path
 from qualeval.list_rows import rows_of_user_file
+from qualeval.made_list import Making
 from qualeval.plan import PartPlan, chosen_parts, groups, plan_part
 from qualeval.pool import InFlightMeter, run_pool
 from qualeval.preflight import Place, look_at, refuse_what_does_not_fit, slots_warnings
@@ -136,31 +136,39 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
     the run early stands in the outcome.
     """
     names = chosen_parts(options.parts)
-    plans = [plan_part(card, name, folder, options.lists, options.limit) for name in names]
-    path = run_path(card, options, plans)
-    with RunFolder(path) as files:
-        for plan in plans:
-            for line in files.repair(plan.name):
-                files.log(line, plan.name)
+    # Lists first: one that is not at hand must not leave a folder behind, nor cost server time.
+    plans = {
+        name: plan_part(card, name, folder, options.lists, options.limit)
+        for name in names
+        if TASKS[name].maker is None
+    }
+    path = run_path(card, options, names)
+    with RunFolder(path) as files, CardServer(card, files.file("server.log")) as server:
+        making = Making(path, server.counting)
+        for name in names:
+            for line in files.repair(name):
+                files.log(line, name)
                 watcher.say(line)
-        return RunSession(card, plans, files, options, watcher).run()
+            if name not in plans:
+                plans[name] = plan_part(card, name, folder, options.lists, options.limit, making)
+        ordered = [plans[name] for name in names]
+        return RunSession(card, server, ordered, files, options, watcher).run()
 
 
 class RunSession:
     """One start of the command on a run folder."""
 
-    process_started: str | None = None
-
     def __init__(
         self,
         card: Card,
+        server: CardServer,
         plans: list[PartPlan],
         files: RunFolder,
         options: RunOptions,
         watcher: Watcher,
     ) -> None:
         self.card = card
-        self.reached = card
+        self.server = server
         self.plans = plans
         self.files = files
         self.options = options
@@ -185,12 +193,11 @@ class RunSession:
         self.files.write("card.json", self.card.model_dump_json(indent=2))
         for plan in self.plans:
             plan.task.prepare()
-            if plan.list.path is not None and missing[plan.name]:
-                self._keep_own_list(plan.name, plan.list.path)
+            if missing[plan.name]:
+                self._keep_list(plan)
         if any(missing.values()):
             try:
-                with self._server_up():
-                    anyio.run(self._ask, missing)
+                anyio.run(self._ask, self.server.reached(), missing)
             except KeyboardInterrupt:
                 self.interrupted = True
                 self.stopped = "interrupted; run the same command again to go on"
@@ -207,26 +214,15 @@ class RunSession:
                 self.files.log(f"stopped: {self.stopped}")
         return self._outcome()
 
-    @contextmanager
-    def _server_up(self) -> Iterator[None]:
-        """The card's server; an embedded one lives as long as the block."""
-        server = self.card.server
-        if not server.embedded:
-            yield
+    def _keep_list(self, plan: PartPlan) -> None:
+        """Copy a list of the user's own, or one that was made, into the run, so that it can be
+        graded again from here alone.
+        """
+        path, made = plan.list.path, plan.list.kept_rows
+        if path is None and not made:
             return
-        from qualeval.embedded import running  # starts processes; most cards need none
-
-        slots, context = server.slots or 4, server.context_tokens or 4096
-        with running(server.embedded, slots, context, self.files.file("server.log")) as own:
-            place = server.model_copy(update={"base_url": own.base_url, "embedded": None})
-            self.reached = self.card.model_copy(update={"server": place})
-            self.process_started = own.started
-            yield
-
-    def _keep_own_list(self, name: str, path: Path) -> None:
-        """Copy a user's list into the run, so that it can be graded again from here alone."""
-        with self.files.replace(f"{name}.items.jsonl") as line:
-            for _, row in rows_of_user_file(path):
+        with self.files.replace(f"{plan.name}.items.jsonl") as line:
+            for row in (row for _, row in rows_of_user_file(path)) if path else made:
                 line(to_json(row))
 
     def _contract_exists(self, plan: PartPlan) -> bool:
@@ -240,11 +236,8 @@ class RunSession:
 
     # Asking
 
-    async def _ask(self, missing: dict[str, list[tuple[str, int]]]) -> None:
-        key_name = self.card.server.api_key_env
-        api_key = os.environ.get(key_name) if key_name else None
-        if key_name and not api_key:
-            raise CardError(f"server.api_key_env: environment variable {key_name} is not set")
+    async def _ask(self, reached: Card, missing: dict[str, list[tuple[str, int]]]) -> None:
+        api_key = self.server.api_key()
         async with AsyncExitStack() as stack:
 
             async def client(endpoint: Endpoint) -> ModelClient:
@@ -257,12 +250,12 @@ class RunSession:
                     )
                 )
 
-            endpoints = self.reached.server.places()
+            endpoints = reached.server.places()
             contexts = {e.base_url: ssl_for(e.base_url) for e in endpoints}
             probes = [await client(endpoint) for endpoint in endpoints]
-            places = await look_at(self.reached, probes)
+            places = await look_at(reached, probes)
             open_plans = [plan for plan in self.plans if missing[plan.name]]
-            notes = await refuse_what_does_not_fit(self.reached, open_plans, places, probes)
+            notes = await refuse_what_does_not_fit(reached, open_plans, places, probes)
             for note in [*slots_warnings(places), *notes]:
                 self.say(note)
             askers: list[Asker[Work]] = []
@@ -337,8 +330,8 @@ class RunSession:
             contracts.conditions_of(plan, self.card)
         )
         identity = places[0].identity()
-        if self.process_started:
-            identity["process_started"] = self.process_started
+        if self.server.process_started:
+            identity["process_started"] = self.server.process_started
         if len(places) > 1:
             identity["replicas"] = [place.identity() for place in places[1:]]
         session = contracts.new_session(
@@ -396,6 +389,7 @@ class RunSession:
                 "in_flight": InFlight(mean=round(part.meter.mean, 3), most=part.meter.most),
             }
         )
+        self.files.log("session ends", part.plan.name)
         part.contract = contracts.with_last_session(part.contract, ended)
         self.files.write(f"{part.plan.name}.contract.json", part.contract.model_dump_json(indent=2))
 

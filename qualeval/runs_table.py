@@ -88,7 +88,8 @@ def _add_part(run: ListedRun, path: Path, part: str) -> None:
         status = f"not summarized ({replies} of {n} replies): run it again, or qualeval grade"
         run.rows.append((title, "", "", status, date, conditions.model))
         return
-    run.rows.append((title, *_result(summary), _status(summary), date, summary.model))
+    for row in summary.rows or (summary,):
+        run.rows.append((row.title, *_result(row), _status(row), date, row.model))
 
 
 def _result(summary: Summary) -> tuple[str, str]:

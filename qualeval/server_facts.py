@@ -150,6 +150,22 @@ async def count_prompt(
     return None
 
 
+async def count_text(client: ModelClient, dialect: Dialect, model: str, text: str) -> int | None:
+    """Tokens of a bare text, without special tokens; None for a server that does not count."""
+    bodies: dict[Dialect, Json] = {
+        "vllm": {"model": model, "prompt": text, "add_special_tokens": False},
+        "llama.cpp": {"content": text, "add_special": False},
+    }
+    if dialect not in bodies:
+        return None
+    try:
+        reply = _object(await client.ask("POST", "/tokenize", bodies[dialect], seconds=120))
+    except RequestError:
+        return None
+    tokens, count = reply.get("tokens"), reply.get("count")
+    return count if isinstance(count, int) else len(tokens) if isinstance(tokens, list) else None
+
+
 async def _quiet(client: ModelClient, path: str) -> str:
     """The text at a path that a server may not have; empty when it has not."""
     try:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
-from typing import Literal, TypedDict
+from typing import Literal
 
 from qualeval import stats
 from qualeval.contract import Conditions
@@ -52,7 +52,8 @@ class Tally:
     answered: int = 0
     with_reasoning: int = 0
     misrouted: int = 0
-
+    templates: list[int] = field(default_factory=list)
+    inexact: int = 0
     beside: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, answer: Answer, beside: Mapping[str, tuple[int, int]]) -> None:
@@ -80,6 +81,15 @@ class Tally:
         self.cached.append(answer.cached_tokens)
         self.with_reasoning += answer.reasoning is not None
         self.misrouted += answer.rule == "misrouted"
+        self._compare_lengths(answer)
+
+    def _compare_lengths(self, answer: Answer) -> None:
+        """Tokens that the server adds to a prompt whose own are known: its template."""
+        details, used = answer.details or {}, answer.usage.prompt_tokens
+        tokens = details.get("tokens")
+        if isinstance(tokens, int) and used is not None:
+            self.templates.append(used - tokens)
+        self.inexact += details.get("exact") is False
 
 
 def summarize(
@@ -90,62 +100,101 @@ def summarize(
     failures: Mapping[tuple[str, int], FailedRequest],
 ) -> Summary:
     """The summary of one part. `failures` are the requests given up and not answered since."""
-    tally = Tally()
-    for answer in answers:
-        tally.add(answer, task.beside(answer))
     conditions = Conditions.model_validate(contract.conditions)
+    whole, rows = Tally(), {row: Tally() for row in conditions.list.rows}
+    for answer in answers:
+        beside = task.beside(answer)
+        whole.add(answer, beside)
+        if (row := task.row_of(answer.id)) in rows:
+            rows[row].add(answer, beside)
     n = conditions.list.items * conditions.repeats
-    missing = n - tally.answered
-    status: Literal["ok", "incomplete"] = "incomplete" if missing or n == 0 else "ok"
-    interval = _interval(tally, conditions.repeats) if status == "ok" else None
-    cut = len(tally.cut)
-    return Summary(
-        part=task.name,
-        title=task.title,
-        subtitle=_subtitle(task, conditions),
-        label=label,
-        model=conditions.model,
-        suite=conditions.suite,
-        status=status,
-        incomplete_because=_why_incomplete(contract, n, tally.answered, len(failures)),
-        list=conditions.list.id,
-        sample_list=conditions.list.kind == "sample",
-        limits=conditions.limits,
-        n=n,
-        repeats=conditions.repeats,
-        answered=tally.answered,
-        right=tally.right,
-        accuracy=tally.right / n if interval else None,
-        margin=stats.half_width(interval) if interval else None,
-        ci_low=interval.low if interval else None,
-        ci_high=interval.high if interval else None,
-        ci_method=interval.method if interval else None,
-        cut_off=cut,
-        cut_by=count_words(tally.cut),
-        cut_off_rate=_cut_off_rate(tally) if status == "ok" else None,
-        errors=len(failures),
-        error_kinds=count_words([failure.kind for failure in failures.values()]),
-        among_finished=_among_finished(tally) if status == "ok" else None,
-        bounds=(tally.right / max(n, 1), (tally.right + cut + missing) / max(n, 1)),
-        strata={name: Count(right=k, n=m) for name, (k, m) in sorted(tally.strata.items())},
-        beside={name: Count(right=k, n=m) for name, (k, m) in tally.beside.items()},
-        rules=count_words(tally.rules),
-        median_completion_tokens=median(tally.tokens) if tally.tokens else None,
-        median_seconds=median(tally.seconds) if tally.seconds else None,
-        cache_check=_cache_check(tally.cached),
-        items_with_reasoning=tally.with_reasoning,
-        misrouted=tally.misrouted,
-        thinking=conditions.thinking,
-        thinking_object=conditions.thinking_object,
-        max_tokens=conditions.max_tokens,
-        seed=conditions.seed,
-        sampling=conditions.sampling,
-        sampling_source=conditions.sampling_source,
-        prompt_cache=conditions.prompt_cache,
-        conditions_sha256=contract.conditions_sha256,
-        warnings=tuple(_warnings(tally, conditions, contract.sessions)),
-        **_timing(contract.sessions, sorted(tally.ended)),
+    failed = list(failures.values())
+    summary = Summary.model_validate(
+        {
+            "part": task.name,
+            "title": task.title,
+            "subtitle": _subtitle(task, conditions),
+            "label": label,
+            "model": conditions.model,
+            "suite": conditions.suite,
+            "incomplete_because": _why_incomplete(contract, n, whole.answered, len(failed)),
+            "list": conditions.list.id,
+            "sample_list": conditions.list.kind == "sample",
+            "limits": conditions.limits,
+            "repeats": conditions.repeats,
+            "thinking": conditions.thinking,
+            "thinking_object": conditions.thinking_object,
+            "max_tokens": conditions.max_tokens,
+            "seed": conditions.seed,
+            "sampling": conditions.sampling,
+            "sampling_source": conditions.sampling_source,
+            "prompt_cache": conditions.prompt_cache,
+            "conditions_sha256": contract.conditions_sha256,
+            "warnings": tuple(_warnings(whole, conditions, contract.sessions)),
+        }
+        | _figures(whole, n, conditions.repeats, failed)
+        | _timing(contract.sessions, sorted(whole.ended))
     )
+    return summary.model_copy(
+        update={
+            "rows": tuple(
+                _row(task, summary, row, tally, conditions.list.rows[row], failed)
+                for row, tally in rows.items()
+            )
+        }
+    )
+
+
+def _figures(
+    tally: Tally, n: int, repeats: int, failed: Sequence[FailedRequest]
+) -> dict[str, object]:
+    """The numbers of a part, or of one row of it, by the names of their fields in a Summary."""
+    missing = n - tally.answered
+    complete = not missing and n > 0
+    interval = _interval(tally, repeats) if complete else None
+    cut = len(tally.cut)
+    return {
+        "status": "ok" if complete else "incomplete",
+        "n": n,
+        "answered": tally.answered,
+        "right": tally.right,
+        "accuracy": tally.right / n if interval else None,
+        "margin": stats.half_width(interval) if interval else None,
+        "ci_low": interval.low if interval else None,
+        "ci_high": interval.high if interval else None,
+        "ci_method": interval.method if interval else None,
+        "cut_off": cut,
+        "cut_by": count_words(tally.cut),
+        "cut_off_rate": _cut_off_rate(tally) if complete else None,
+        "errors": len(failed),
+        "error_kinds": count_words([failure.kind for failure in failed]),
+        "among_finished": _among_finished(tally) if complete else None,
+        "bounds": (tally.right / max(n, 1), (tally.right + cut + missing) / max(n, 1)),
+        "strata": {name: Count(right=k, n=m) for name, (k, m) in sorted(tally.strata.items())},
+        "beside": {name: Count(right=k, n=m) for name, (k, m) in tally.beside.items()},
+        "rules": count_words(tally.rules),
+        "median_completion_tokens": median(tally.tokens) if tally.tokens else None,
+        "median_seconds": median(tally.seconds) if tally.seconds else None,
+        "cache_check": _cache_check(tally.cached),
+        "items_with_reasoning": tally.with_reasoning,
+        "misrouted": tally.misrouted,
+    }
+
+
+def _row(
+    task: Task,
+    part: Summary,
+    row: str,
+    tally: Tally,
+    items: int,
+    failed: Sequence[FailedRequest],
+) -> Summary:
+    """One row of a part that has several: its own numbers, all else as the part's."""
+    title, subtitle = task.row_names(row, items)
+    own = [failure for failure in failed if task.row_of(failure.id) == row]
+    figures = _figures(tally, items * part.repeats, part.repeats, own)
+    update = {"title": title, "subtitle": subtitle, "rows": (), "warnings": ()} | figures
+    return part.model_copy(update=update)
 
 
 def _subtitle(task: Task, conditions: Conditions) -> str:
@@ -240,23 +289,21 @@ def _warnings(tally: Tally, conditions: Conditions, sessions: Sequence[Session])
         yield f"{cached} answers reused cached prompt tokens"
     if answered and len(tally.cut) / answered > CUT_OFF_NOTE_FROM:
         yield f"{len(tally.cut)} of {answered} answers were cut off: the limit shapes this row"
+    if tally.inexact:
+        yield f"{tally.inexact} of {answered} prompts have not exactly the wanted length"
+    if len(set(tally.templates)) > 1:
+        low, high = min(tally.templates), max(tally.templates)
+        yield (
+            f"the server counts {low} to {high} tokens more than our prompts have: "
+            "its tokenizer is another one, or its template changes texts"
+        )
     for before, after in pairwise(sessions):
         for what in ("models", "engine_version", "server_defaults"):
             if before.server.get(what) != after.server.get(what):
                 yield f"the server's {what} changed between two sessions of this part"
 
 
-class _Timing(TypedDict):
-    in_flight: InFlight | None
-    alone: bool
-    schedule: str
-    wall_time: float | None
-    started: str | None
-    finished: str | None
-    server_starts: tuple[str | None, ...]
-
-
-def _timing(sessions: Sequence[Session], ended: Sequence[str]) -> _Timing:
+def _timing(sessions: Sequence[Session], ended: Sequence[str]) -> dict[str, object]:
     """Times of all sessions together. A session that was killed ended with its last answer."""
     wall, weighted, most = 0.0, 0.0, 0
     for index, session in enumerate(sessions):

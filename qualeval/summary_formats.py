@@ -77,7 +77,8 @@ def csv_table(run: RunSummary) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow((*COLUMNS, *MORE_COLUMNS))
     for part in run.parts.values():
-        writer.writerow([*(_cell(part, column) for column in COLUMNS), *_more(part)])
+        for row in part.rows or (part,):
+            writer.writerow([*(_cell(row, column) for column in COLUMNS), *_more(row)])
     return out.getvalue()
 
 

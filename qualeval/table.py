@@ -31,16 +31,33 @@ def percent_of(right: int, n: int) -> str:
 
 def rows(summary: Summary) -> list[Row]:
     """The lines of one part: row, subtitle, figures beside the score, and effort of thinking."""
+    if summary.rows:
+        return [line for row in summary.rows for line in rows(row)]
     title = summary.title + (" (sample list)" if summary.sample_list else "")
     lines = [(title, *_figures(summary)), (f"  {_subtitle(summary)}",)]
-    if summary.beside and summary.accuracy is not None:
-        shares = (f"{name} {percent_of(c.right, c.n)} %" for name, c in summary.beside.items())
-        lines.append((f"  beside it: {', '.join(shares)}",))
+    if summary.accuracy is not None:
+        lines += [(f"  {line}",) for line in beside_lines(summary)]
     if summary.cut_off and (said := _cut_off_words(summary)):
         lines.append((f"  {said}",))
     if summary.thinking == "on":
         lines.append((f"  {_effort(summary)}",))
     return lines
+
+
+def beside_lines(summary: Summary) -> list[str]:
+    """The figures beside a score: shares, and for names like `vt: all named` counts by group."""
+    shares: list[str] = []
+    groups: dict[str, list[str]] = {}
+    for name, count in summary.beside.items():
+        group, _, what = name.partition(": ")
+        if not what:
+            shares.append(f"{name} {percent_of(count.right, count.n)} %")
+        elif count.right:
+            groups.setdefault(group, []).append(f"{count.right} {what}")
+    by_group = [f"{group} {', '.join(counts)}" for group, counts in groups.items()]
+    return [f"beside it: {', '.join(shares)}"] * bool(shares) + (
+        [f"of them: {'; '.join(by_group)}"] if by_group else []
+    )
 
 
 def _figures(summary: Summary) -> Row:

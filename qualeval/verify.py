@@ -204,7 +204,8 @@ class _Part:
     def _known_keys(self) -> list[Key] | None:
         """All keys of the list in its order; None when the list is not known by any way."""
         ids: list[str] | None = list(self.items) or None
-        if ids is None and self.conditions.list.kind == "official":
+        listed = TASKS[self.name].maker is None and self.conditions.list.kind == "official"
+        if ids is None and listed:
             pin = pin_of(self.name)
             if pin.sha256 == self.conditions.list.sha256:
                 ids = [str(row.id) for row in pin.rows]

@@ -1,10 +1,10 @@
 """What a task is: small enough to check in two minutes; nothing about HTTP, files or slots."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict
+from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
 
 Row = Mapping[str, Any]
 """One row of a data set as it is stored there."""
@@ -53,6 +53,47 @@ class Draw:
 
     namespace: str
     size: int | None
+
+
+class OneRow:
+    """What a task is that has a list, and one row in the table."""
+
+    __slots__ = ()
+
+    @property
+    def maker(self) -> None:
+        """Its list is fetched or brought, not made."""
+        return None
+
+    def row_of(self, id: ItemId) -> str | None:
+        """All items count in one row."""
+        return None
+
+    def row_names(self, row: str, items: int) -> tuple[str, str]:
+        """There are no rows to name."""
+        raise ValueError(f"this part has no row '{row}'")
+
+    def prompt_tokens(self, item: Item) -> int | None:
+        """Not known without a tokenizer."""
+        return None
+
+
+Count = Callable[[str], int]
+"""Tokens of a text by the model's own tokenizer, without special tokens."""
+
+
+class Maker(Protocol):
+    """Makes the items of a part whose texts depend on the model's tokenizer."""
+
+    def __call__(
+        self,
+        lengths: Sequence[int],
+        per_task: int,
+        *,
+        count: Count,
+        tokenizer_sha256: str | None,
+    ) -> Iterator[Item]:
+        """The items, length by length."""
 
 
 class Task(Protocol):
@@ -109,6 +150,19 @@ class Task(Protocol):
         """Load what grading needs. Raises QualevalError when something is missing, so that a run
         finds out before it has cost server time.
         """
+
+    @property
+    def maker(self) -> Maker | None:
+        """What makes the items where no list is fetched; None for lists."""
+
+    def row_of(self, id: ItemId) -> str | None:
+        """Key of the table row that an item counts in; None where the part is one row."""
+
+    def row_names(self, row: str, items: int) -> tuple[str, str]:
+        """Title and subtitle of a row that holds so many items."""
+
+    def prompt_tokens(self, item: Item) -> int | None:
+        """Tokens of an item's prompt without the template, where they are known."""
 
     def official_item(self, row: Row) -> Item:
         """The item that a row of the source makes. Raises ValueError when it makes none."""

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from qualeval.graders import ifeval as grader
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
-from qualeval.tasks.base import Draw, Pool, Row, Source
+from qualeval.tasks.base import Draw, OneRow, Pool, Row, Source
 
 COLUMNS = ("key", "prompt", "instruction_id_list", "kwargs")
 
@@ -107,7 +107,7 @@ DRAW = Draw("ifeval", 200)
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionTask:
+class InstructionTask(OneRow):
     """The part `ifeval`."""
 
     name: str = "ifeval"

@@ -12,7 +12,7 @@ from typing import Any
 
 from qualeval.graders import letter
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
-from qualeval.tasks.base import Draw, Row, Source
+from qualeval.tasks.base import Draw, OneRow, Row, Source
 
 TEMPLATE = """\
 Choose the best answer to the question below. Reply with exactly one capital letter, \
@@ -43,7 +43,7 @@ _GIVEN = {"id", "stratum", "gold", "question", "options", "sha256"}
 
 
 @dataclass(frozen=True, slots=True)
-class LetterTask:
+class LetterTask(OneRow):
     """A task whose answer is one letter."""
 
     name: str

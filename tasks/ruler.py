@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from qualeval.graders import recall as grader
-from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict
-from qualeval.tasks.base import Draw, Pool, Row, Source
+from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
+from qualeval.tasks.base import Draw, Maker, Pool, Row, Source
 from qualeval.tasks.letters import CUT_BY_WORDS
 from qualeval.tasks.ruler_drafts import ABOUT, DRAFTS, HEAD, NEEDLES, QUESTIONS
-from qualeval.tasks.ruler_items import PER_TASK, RulerItem, item_of_row, prompt_of
+from qualeval.tasks.ruler_items import RulerItem, item_of_row, items, prompt_of
 
 TEMPLATE = "\n".join(
     [
@@ -30,12 +30,6 @@ TEMPLATE = "\n".join(
     ]
 )
 """Every wording there is; the list's sha256 is over the whole texts."""
-
-
-def row_names(target: int, per_task: int = PER_TASK) -> tuple[str, str]:
-    """Title and subtitle of the row of one length, as the method prints them."""
-    short = f"{target // 1024}K" if target % 1024 == 0 else f"{target:,}"
-    return f"Long text {short}", f"{len(DRAFTS)} tasks x {per_task} at {target} tokens"
 
 
 SOURCE = Source(
@@ -86,8 +80,30 @@ class RulerTask:
     source: Source = SOURCE
     draw: Draw = DRAW
 
+    @property
+    def maker(self) -> Maker:
+        """Items are made to length by the model's own tokenizer."""
+        return items
+
     def prepare(self) -> None:
         """Grading needs nothing."""
+
+    def row_of(self, id: ItemId) -> str | None:
+        """Ids are task-length-number; each length is a row."""
+        words = str(id).split("-")
+        return words[1] if len(words) == 3 and words[1].isdigit() else None
+
+    def row_names(self, row: str, items: int) -> tuple[str, str]:
+        """The names of the method's table, such as Long text 8K."""
+        target = int(row)
+        short = f"{target // 1024}K" if target % 1024 == 0 else f"{target:,}"
+        per_task = items // len(DRAFTS)
+        return f"Long text {short}", f"{len(DRAFTS)} tasks x {per_task} at {target} tokens"
+
+    def prompt_tokens(self, item: Item) -> int | None:
+        """As counted when it was made."""
+        assert isinstance(item, RulerItem)
+        return item.made.tokens if item.made else None
 
     def official_item(self, row: Row) -> RulerItem:
         """The item of a row that was made and kept."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import card
 
+from qualeval.contract import conditions_of, new_contract
 from qualeval.errors import OptionError
 from qualeval.job import RunOptions, job_name, run_path
 from qualeval.plan import PartPlan, plan_part
@@ -18,7 +19,7 @@ STEADY = settings(derandomize=True, database=None, deadline=None)
 
 def path_of(runs: Path, *, job: str | None = None, repetition: bool = False) -> str:
     options = RunOptions(runs=runs, command="", job=job, repetition=repetition)
-    return str(run_path(card(label="DS 41f/tp4"), options, [plan()]).relative_to(runs))
+    return str(run_path(card(label="DS 41f/tp4"), options, ["gpqa"]).relative_to(runs))
 
 
 def plan() -> PartPlan:
@@ -28,6 +29,8 @@ def plan() -> PartPlan:
 def answer_all(folder: Path, count: int | None = None) -> None:
     completion = Completion(text="B", finish_reason="stop")
     with RunFolder(folder) as files:
+        contract = new_contract(conditions_of(plan(), card()))
+        files.write("gpqa.contract.json", contract.model_dump_json())
         for item in plan().items[:count]:
             request = Request(id=item.id, max_tokens=48, body={})
             files.append("gpqa", "gen", RawReply.of(request, completion))

@@ -20,8 +20,10 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What those share.
     frozenset({"grading", "recheck", "preflight", "compare_table", "table", "progress"}),
     frozenset({"summarize", "reopen", "compare", "job"}),
+    frozenset({"card_server"}),
     frozenset({"contract", "measured"}),
     frozenset({"plan", "comparable"}),
+    frozenset({"made_list"}),
     frozenset({"lists"}),
     frozenset({"list_rows"}),
     frozenset({"tasks"}),
