@@ -41,7 +41,7 @@ def log(run: Path, message: str, part: str = "mmlupro") -> None:
         file.write(f"2026-11-30T10:00:01.000Z {part} {message}\n")
 
 
-def answer(run: Path, id: object, part: str = "mmlupro", **fields: Any) -> None:
+def answer(run: Path, id: object, part: str = "mmlupro", /, **fields: Any) -> None:
     """Change fields of one answer and count the part anew, as `grade` would."""
     path = run / f"{part}.jsonl"
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

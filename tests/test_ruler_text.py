@@ -13,7 +13,7 @@ from tokenizers_for_tests import NAMES, file_of, words
 
 from qualeval.errors import ListError
 from qualeval.records import Completion, Item, sha256_text
-from qualeval.tasks.ruler import TASK, TEMPLATE, row_names
+from qualeval.tasks.ruler import TASK, TEMPLATE
 from qualeval.tasks.ruler_drafts import DRAFTS, draft_of
 from qualeval.tasks.ruler_items import (
     Prompt,
@@ -297,9 +297,9 @@ def test_items_come_length_by_length_with_the_tasks_in_turn() -> None:
 
 
 def test_row_names_are_the_printed_ones() -> None:
-    assert ("Long text 8K", "4 tasks x 10 at 8192 tokens") == row_names(8192)
-    assert ("Long text 128K", "4 tasks x 5 at 131072 tokens") == row_names(131072, 5)
-    assert "Long text 5,000" == row_names(5000)[0]
+    assert ("Long text 8K", "4 tasks x 10 at 8192 tokens") == TASK.row_names("8192", 40)
+    assert ("Long text 128K", "4 tasks x 5 at 131072 tokens") == TASK.row_names("131072", 20)
+    assert "Long text 5,000" == TASK.row_names("5000", 40)[0]
 
 
 def item(**made: object) -> RulerItem:
