@@ -5,19 +5,18 @@ Everything heavy is imported inside the commands, so that `--help` answers at on
 
 import functools
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Annotated, NoReturn, ParamSpec
 
 import typer
-import typer.core
 
 from qualeval import __version__
 from qualeval.errors import OptionError, QualevalError, did_you_mean
+from qualeval.shell import SeveralBases, end_politely_on_signals
 
 if TYPE_CHECKING:
     from qualeval.run import RunOutcome
@@ -117,6 +116,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Write requests and contracts, send nothing.")
     ] = False,
+    no_public: Annotated[
+        bool, typer.Option("--no-public", help="Write no filtered copy for publication.")
+    ] = False,
 ) -> None:
     """Run the parts of a card; the same command goes on where it ended."""
     from qualeval.card import load_card
@@ -142,37 +144,31 @@ def run(
     from qualeval.progress import progress_on
     from qualeval.run import run as run_card
 
-    _end_politely_on_signals()
+    end_politely_on_signals()
     with progress_on(sys.stderr) as watcher:
         outcome = run_card(loaded, card.parent, options, watcher)
-    _show_outcome(outcome)
+    _show_outcome(outcome, public=not no_public)
 
 
-def _end_politely_on_signals() -> None:
-    """A polite kill or a closed terminal ends a run as Ctrl-C does: answers on disk, contract
-    closed. A script's `&` leaves SIGINT ignored, so it is set as well.
-    """
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for name in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, lambda *_: os.kill(os.getpid(), signal.SIGINT))
-
-
-def _show_outcome(outcome: "RunOutcome") -> NoReturn:
+def _show_outcome(outcome: "RunOutcome", *, public: bool) -> NoReturn:
     """Print the table and end with the run's exit code, whether or not anybody still reads."""
     with suppress(OSError):
-        for line, is_error in _outcome_lines(outcome):
+        for line, is_error in _outcome_lines(outcome, public=public):
             typer.echo(line, err=is_error)
     if outcome.complete:
         raise typer.Exit(0)
     raise typer.Exit(130 if outcome.interrupted else 1)
 
 
-def _outcome_lines(outcome: "RunOutcome") -> Iterator[tuple[str, bool]]:
+def _outcome_lines(outcome: "RunOutcome", *, public: bool) -> Iterator[tuple[str, bool]]:
     """(line, whether it is an error) of what is said at the end of a run."""
+    from qualeval.publish import publish_run
     from qualeval.table import text_table
 
     yield text_table(outcome.summary), False
     yield f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)", False
+    if public and outcome.summary.parts:
+        yield publish_run(outcome.folder, job_public=True).line, False
     if outcome.stopped:
         yield f"qualeval: {outcome.stopped}", True
     open_parts = [p for p in outcome.summary.parts.values() if p.status != "ok"]
@@ -277,20 +273,41 @@ def summarize(
     ] = "table",
 ) -> None:
     """Print the numbers of a run."""
+    from qualeval.publish import is_bundle, publish_run
     from qualeval.summary_formats import summarize_command
 
     text, code = summarize_command(run, format)
     typer.echo(text, nl=False)
+    if not is_bundle(run):
+        typer.echo(publish_run(run, job_public=True).line, err=True)
     raise typer.Exit(code)
 
 
 @app.command()
 @ends_with_its_code
 def verify(run: RunPath) -> None:
-    """Recompute every number and hash of a run from its raw files."""
+    """Recompute every number and hash of a run, or of a published bundle."""
+    from qualeval.publish import is_bundle, verify_bundle
     from qualeval.verify import verify_command
 
-    _show(*verify_command(run))
+    _show(*(verify_bundle(run) if is_bundle(run) else verify_command(run)))
+
+
+@app.command()
+@ends_with_its_code
+def publish(
+    run: RunPath,
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the public copy goes.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Say what would happen, write nothing.")
+    ] = False,
+) -> None:
+    """Write a copy that may go on a public page, and why what is not in it may not."""
+    from qualeval.publish import publish_command
+
+    _show(*publish_command(run, to, check=check))
 
 
 @app.command()
@@ -317,20 +334,6 @@ def list_runs(
     from qualeval.runs_table import runs_command
 
     _show(runs_command(folder))
-
-
-class SeveralBases(typer.core.TyperCommand):
-    """Takes `--base A1 A2` as two values, up to the next option."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Write `--base A1 A2` out as `--base A1 --base A2`."""
-        words: list[str] = []
-        inside = False
-        for word in args:
-            inside = word == "--base" or (inside and not word.startswith("-"))
-            repeat = inside and words[-1:] != ["--base"] and word != "--base"
-            words += ["--base", word] if repeat else [word]
-        return super().parse_args(ctx, words)
 
 
 @app.command(cls=SeveralBases)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from qualeval.errors import OptionError, RunFolderError, did_you_mean
 from qualeval.grading import graded
+from qualeval.publish import bundle_summary, is_bundle
 from qualeval.recheck import label_of, open_part, started_parts, whole_lines
 from qualeval.records import NOT_COMPARABLE, RunSummary, Summary, key_of
 from qualeval.runfolder import RawReplies, read_failures, read_summary
@@ -52,6 +53,8 @@ def run_summary(run: Path) -> RunSummary:
 
 
 def _part(run: Path, name: str, label: str) -> Summary:
+    if is_bundle(run):
+        return bundle_summary(run, name)
     stored = read_summary(run, name)
     if stored is not None and stored.answered == whole_lines(run / f"{name}.gen.jsonl"):
         return stored

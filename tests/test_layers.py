@@ -17,6 +17,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     # What commands call.
     frozenset({"run", "dry_run", "regrade", "verify", "show", "doctor", "new_card", "grade_file"})
     | frozenset({"compare_runs", "runs_table", "summary_formats"}),
+    frozenset({"publish"}),
     # What those share.
     frozenset({"grading", "recheck", "preflight", "compare_table", "table", "progress"}),
     frozenset({"summarize", "reopen", "compare", "job"}),
@@ -34,6 +35,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"card"}),
     frozenset({"records", "masking"}),
     frozenset({"errors"}),
+    frozenset({"shell"}),
     frozenset({"version"}),
 )
 """From top to bottom; a module imports from lower layers only. `tasks` and `graders` stand for all
