@@ -32,6 +32,7 @@ bench: .venv/installed-dev
 	$(BIN)/python bench/compare.py
 	$(BIN)/python bench/ifeval.py
 	$(BIN)/python bench/ruler.py
+	$(BIN)/python bench/publish.py
 
 docs: .venv/installed-dev
 	$(BIN)/cog -r README.md
