@@ -22,6 +22,9 @@ from qualeval.tasks.ruler_length import WHERE, counter, file_sha256
 SAMPLE_LENGTHS = (1024,)
 SAMPLE_PER_TASK = 2
 
+ESTIMATED = "estimated at 4 characters a token"
+"""What stands for a tokenizer where a sample list is made and nothing counts tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counting:
@@ -29,12 +32,14 @@ class Counting:
 
     count: Count
     tokenizer_sha256: str | None
-    source: str
+
+
+ESTIMATE = Counting(lambda text: -(-len(text) // 4), ESTIMATED)
 
 
 def counting_of_file(path: Path) -> Counting:
     """A tokenizer.json. Raises CardError saying where to find one."""
-    return Counting(counter(path), file_sha256(path), "tokenizer.json")
+    return Counting(counter(path), file_sha256(path))
 
 
 @contextmanager
@@ -51,12 +56,13 @@ def counting_of_server(
             found = portal.call(count_text, client, dialect, model, text)
             if found is None:
                 raise CardError(
-                    f"tokenizer: is not given, and {base_url} does not count tokens for us; {WHERE}"
+                    f"tokenizer: is not given, and {base_url} does not count tokens for us; "
+                    f"{WHERE}; or leave the part out (--parts)"
                 )
             return found
 
         try:
-            yield Counting(count, None, "server /tokenize")
+            yield Counting(count, None)
         finally:
             portal.call(client.__aexit__, None, None, None)
 
@@ -80,7 +86,8 @@ def load_or_make(
 ) -> ItemList:
     """The list of a made part: the one kept in the run if it is what is asked for, else a new one.
 
-    Raises ListError for a list of the user's own, CardError when nothing can count tokens.
+    Raises ListError for a list of the user's own, CardError when nothing can count tokens; a sample
+    list is then made by an estimate, and says so.
     """
     if choice not in ("official", "sample"):
         raise ListError(f"part '{task.name}': takes no list of its own; set lengths and per_task")
@@ -93,7 +100,14 @@ def load_or_make(
     items = _kept_items(task, making.kept_in, lengths, per_task, sha256)
     if items is None:
         assert task.maker is not None
-        items = _made_items(task.maker, lengths, per_task, counting)
+        try:
+            by = _called(counting)
+            items = _made_items(task.maker, lengths, per_task, by)
+        except CardError:
+            if choice != "sample" or tokenizer is not None:
+                raise
+            items = _made_items(task.maker, lengths, per_task, ESTIMATE)
+    counted_by = _counted_by(items)
     return ItemList(
         id=f"sample/{task.name}" if choice == "sample" else f"qualeval/{task.name}-lite/v1",
         kind="sample" if choice == "sample" else "official",
@@ -101,15 +115,24 @@ def load_or_make(
         sha256=list_sha256(item.sha256 for item in items),
         origin={"from": "made"},
         kept_rows=tuple(row_of_item(item) for item in items),
-        tokenizer_sha256=(by := _tokenizer_of(items)),
-        token_counts="tokenizer.json" if by else "server /tokenize",
+        tokenizer_sha256=None if counted_by == ESTIMATED else counted_by,
+        token_counts=_token_counts(counted_by),
     )
 
 
-def _tokenizer_of(items: tuple[RulerItem, ...]) -> str | None:
-    """sha256 of the tokenizer.json that items were made by; None where a server counted."""
+def _counted_by(items: tuple[RulerItem, ...]) -> str | None:
+    """sha256 of the tokenizer.json that items were made by, None where a server counted, or
+    ESTIMATED.
+    """
     made = items[0].made if items else None
     return made.tokenizer_sha256 if made else None
+
+
+def _token_counts(counted_by: str | None) -> str:
+    """Who counted, in words for the contract."""
+    if counted_by is None:
+        return "server /tokenize"
+    return ESTIMATED if counted_by == ESTIMATED else "tokenizer.json"
 
 
 def _kept_items(
@@ -131,20 +154,23 @@ def _kept_items(
     return items if of_this and targets == wanted else None
 
 
+def _called(counting: Callable[[], Counting] | None) -> Counting:
+    if counting is None:
+        raise CardError(f"tokenizer: is not given, and no server is asked here; {WHERE}")
+    return counting()
+
+
 def _made_items(
     maker: Maker,
     lengths: tuple[int, ...],
     per_task: int,
-    counting: Callable[[], Counting] | None,
+    by: Counting,
 ) -> tuple[RulerItem, ...]:
-    if counting is None:
-        raise CardError(f"tokenizer: is not given, and no server is asked here; {WHERE}")
-    by = counting()
     made = maker(lengths, per_task, count=by.count, tokenizer_sha256=by.tokenizer_sha256)
     return tuple(item for item in made if isinstance(item, RulerItem))
 
 
-def made_limits(settings: PartSettings, choice: str) -> list[str]:
+def made_limits(settings: PartSettings, made: ItemList) -> list[str]:
     """What is not the method's about a made list."""
     found = []
     if settings.lengths and settings.lengths != LENGTHS:
@@ -152,4 +178,6 @@ def made_limits(settings: PartSettings, choice: str) -> list[str]:
         found.append(f"lengths {asked} instead of {', '.join(f'{n:,}' for n in LENGTHS)}")
     if settings.per_task and settings.per_task != PER_TASK:
         found.append(f"{settings.per_task} a task instead of {PER_TASK}")
+    if made.token_counts == ESTIMATED:
+        found.append(f"lengths {ESTIMATED}")
     return found

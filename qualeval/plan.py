@@ -137,7 +137,7 @@ def plan_part(
     else:
         tokenizer = folder / card.tokenizer if card.tokenizer else None
         questions = load_or_make(task, choice, settings, tokenizer, making or Making())
-        limits = made_limits(settings, choice)
+        limits = made_limits(settings, questions)
     limit = limit or settings.limit
     max_tokens = settings.max_tokens or task.max_tokens
     if max_tokens != task.max_tokens:

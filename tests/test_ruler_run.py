@@ -196,3 +196,13 @@ def test_there_is_no_list_to_fetch_import_or_bring(tmp_path: Path, tokenizer: Pa
         fetch(task.source)
     with model_server.running() as server, pytest.raises(ListError, match="no list of its own"):
         go(card(server, tokenizer=str(tokenizer), ruler={"list": "mine.jsonl"}), tmp_path)
+
+
+def test_sample_list_is_made_by_an_estimate_where_nothing_counts(tmp_path: Path) -> None:
+    """Everything runs offline, and the row says that its lengths are no tokens."""
+    with model_server.running(dialect="openai", context=100_000) as server:
+        raw = card(server, server={"dialect": "openai"}) | {"parts": {}}
+        first = go(raw, tmp_path, lists="sample", limit=2)
+        part = summary_of(go(raw, tmp_path, lists="sample"))
+    assert "incomplete" == summary_of(first).status
+    assert ("ok", ("lengths estimated at 4 characters a token",)) == (part.status, part.limits)
