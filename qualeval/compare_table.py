@@ -1,6 +1,5 @@
 """A comparison -> the text a person reads or pastes, as aligned text, Markdown or JSON. Pure."""
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
@@ -9,6 +8,7 @@ from qualeval.comparable import Difference, shown
 from qualeval.compare import Comparison, Pair, Row, Spread, Verdict
 from qualeval.measured import Flip, exact_difference
 from qualeval.records import NOT_COMPARABLE, count_words
+from qualeval.table import aligned, cells_of, escaped
 
 MOST_FLIPS = 20
 """Ids listed for each way in which answers flipped; the rest is counted, and in the JSON."""
@@ -30,34 +30,34 @@ def in_format(result: Comparison, format: str) -> str:
 def text(result: Comparison) -> str:
     """The whole comparison as aligned text."""
     body = [HEAD, *(cells for row in result.rows for cells in _cells_of(row, result))]
-    wide = [cells for cells in body if len(cells) > 1]
-    widths = [max(_width(cells[i]) for cells in wide) for i in range(len(HEAD))]
-    lines = []
-    for cells in body:
-        padded = [_pad(cells[0], widths[0], left=True)]
-        padded += [_pad(cell, width) for cell, width in zip(cells[1:], widths[1:], strict=False)]
-        lines.append("   ".join(padded).rstrip())
     flips = [line for row in result.rows for line in _flip_lines(row)]
-    blocks = [_head(result), lines, _notes(result), flips, _same_except(result), _footer(result)]
+    blocks = [
+        _head(result),
+        aligned(body),
+        _notes(result),
+        flips,
+        _same_except(result),
+        _footer(result),
+    ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
 def markdown(result: Comparison) -> str:
     """The same as Markdown, flips folded away."""
     head = ("part", *HEAD[1:])
-    lines = [_joined(head), _joined(["---"] + ["---:"] * (len(head) - 1))]
+    lines = [cells_of(head), cells_of(["---"] + ["---:"] * (len(head) - 1))]
     for row in result.rows:
         for cells in _cells_of(row, result):
             filled = [*cells, *[""] * (len(head) - len(cells))]
-            lines.append(_joined(map(_escaped, filled)))
-    flips = [_escaped(line) for row in result.rows for line in _flip_lines(row)]
+            lines.append(cells_of(map(escaped, filled)))
+    flips = [escaped(line) for row in result.rows for line in _flip_lines(row)]
     folded = ["<details><summary>Flips</summary>", "", *_bullets(flips), "", "</details>"]
     said = [*_notes(result), *_same_except(result), *_footer(result)]
     blocks = [
-        _bullets(map(_escaped, _head(result))),
+        _bullets(map(escaped, _head(result))),
         lines,
         folded if flips else [],
-        _bullets(map(_escaped, said)),
+        _bullets(map(escaped, said)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -301,22 +301,5 @@ def _plain(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _joined(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 def _bullets(lines: Iterable[str]) -> list[str]:
     return [f"  - {line.strip()}" if line.startswith("  ") else f"- {line}" for line in lines]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _pad(text: str, width: int, *, left: bool = False) -> str:
-    space = " " * (width - _width(text))
-    return text + space if left else space + text

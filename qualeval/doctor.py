@@ -4,15 +4,16 @@ Findings are `ok`, `warn` (a run works, but a row will carry a note) or `fail` (
 measure something else).
 """
 
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import anyio
 
 from qualeval.card import Card
+from qualeval.card_server import CardServer
 from qualeval.client import ModelClient
 from qualeval.errors import CardError, QualevalError, RequestError
 from qualeval.plan import CACHE_FIELDS, merged
@@ -36,27 +37,19 @@ class Finding:
 
 def examine(card: Card, folder: Path) -> list[Finding]:
     """Ask the card's server. A fault that ends the examination is its last finding."""
-    if card.server.embedded:
-        import tempfile
-
-        from qualeval.embedded import running
-
-        slots, context = card.server.slots or 4, card.server.context_tokens or 4096
-        with (
-            tempfile.TemporaryDirectory() as scratch,
-            running(card.server.embedded, slots, context, Path(scratch) / "server.log") as own,
-        ):
-            server = card.server.model_copy(update={"base_url": own.base_url, "embedded": None})
-            return anyio.run(_examine, card.model_copy(update={"server": server}), folder)
-    return anyio.run(_examine, card, folder)
+    with (
+        TemporaryDirectory() as scratch,
+        CardServer(card, Path(scratch) / "server.log") as server,
+    ):
+        try:
+            key = server.api_key()
+        except CardError as error:
+            return [Finding("fail", "key", str(error))]
+        return anyio.run(_examine, server.reached(), key, folder)
 
 
-async def _examine(card: Card, folder: Path) -> list[Finding]:
+async def _examine(card: Card, key: str | None, folder: Path) -> list[Finding]:
     findings: list[Finding] = []
-    name = card.server.api_key_env
-    key = os.environ.get(name) if name else None
-    if name and not key:
-        return [Finding("fail", "key", f"environment variable {name} is not set")]
     for endpoint in card.server.places():
         async with ModelClient(endpoint.base_url, api_key=key, timeouts=card.timeouts) as client:
             one = card.server.model_copy(

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from qualeval.errors import RunFolderError
 from qualeval.plan import PartPlan
-from qualeval.records import Answer, Item, RawReply, Summary, key_of, to_json
+from qualeval.records import Answer, Item, RawReply, RunSummary, Summary, key_of, to_json
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_failures
-from qualeval.summarize import summarize
+from qualeval.summarize import summarize, summarize_run
+from qualeval.table import markdown_table
 from qualeval.tasks.base import Task
 
 
@@ -37,3 +38,13 @@ def finish_part(files: RunFolder, plan: PartPlan, label: str) -> Summary:
         summary = summarize(plan.task, label, contract, answers(), open_failures)
     files.write(f"{plan.name}.summary.json", summary.model_dump_json(indent=2))
     return summary
+
+
+def write_run_summary(
+    files: RunFolder, label: str, job: Mapping[str, Summary | None]
+) -> RunSummary:
+    """Write `summary.json` and `summary.md`: these parts, in the order of the table."""
+    whole = summarize_run(label, {name: part for name, part in job.items() if part is not None})
+    files.write("summary.json", whole.model_dump_json(indent=2))
+    files.write("summary.md", markdown_table(whole))
+    return whole

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from qualeval.contract import differences, new_contract
 from qualeval.errors import ContractError, OptionError
-from qualeval.grading import finish_part
+from qualeval.grading import finish_part, write_run_summary
 from qualeval.plan import chosen_parts
 from qualeval.recheck import (
     AnswerLines,
@@ -28,10 +28,10 @@ from qualeval.recheck import (
     started_parts,
     tells_its_limit,
 )
-from qualeval.records import Json, RawReply, RunSummary, Summary, count_words, sha256_of
+from qualeval.records import Json, RawReply, count_words, sha256_of
 from qualeval.runfolder import RunFolder, read_summary
 from qualeval.summarize import summarize_run
-from qualeval.table import markdown_table, text_table
+from qualeval.table import text_table
 from qualeval.tasks import TASKS
 
 NAMED = 5
@@ -91,7 +91,7 @@ def grade_command(run: Path, parts: str | None) -> tuple[list[str], int]:
             grader = part.plan.task.grader
             why = f"{grader} in place of {old}" if old else f"that is what {grader} says"
             lines += _changes(name, before, dict(_graded(run, name)), why)
-        whole = _write_run_summary(files, label, job | summaries)
+        whole = write_run_summary(files, label, job | summaries)
     asked = summarize_run(label, summaries)
     open_parts = [part for part in asked.parts.values() if part.status != "ok"]
     lines += ["", *text_table(whole if parts is None else asked).splitlines()]
@@ -183,13 +183,3 @@ def _changes(
         "verdicts had no raw reply and are gone": [key for key in before if key not in after],
     }
     return lines + [f"  {len(keys)} {what}" for what, keys in others.items() if keys]
-
-
-def _write_run_summary(
-    files: RunFolder, label: str, job: Mapping[str, Summary | None]
-) -> RunSummary:
-    """Write `summary.json` and `summary.md`: these parts, in the order of the table."""
-    whole = summarize_run(label, {name: part for name, part in job.items() if part is not None})
-    files.write("summary.json", whole.model_dump_json(indent=2))
-    files.write("summary.md", markdown_table(whole))
-    return whole

@@ -25,7 +25,7 @@ from qualeval.errors import (
     RunFolderError,
     ServerGoneError,
 )
-from qualeval.grading import finish_part
+from qualeval.grading import finish_part, write_run_summary
 from qualeval.job import RunOptions, run_path
 from qualeval.list_rows import rows_of_user_file
 from qualeval.made_list import Making
@@ -50,7 +50,6 @@ from qualeval.records import (
 from qualeval.retry import Asker, Gate, GivenUp
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_summary
 from qualeval.summarize import summarize_run
-from qualeval.table import markdown_table
 from qualeval.tasks import TASKS
 
 ALIKE = 5
@@ -409,8 +408,6 @@ class RunSession:
             if self._contract_exists(plan):
                 summaries[plan.name] = finish_part(self.files, plan, self.card.label)
         job = {name: summaries.get(name) or self._earlier(name) for name in TASKS}
-        whole = summarize_run(self.card.label, {n: s for n, s in job.items() if s is not None})
-        self.files.write("summary.json", whole.model_dump_json(indent=2))
-        self.files.write("summary.md", markdown_table(whole))
+        write_run_summary(self.files, self.card.label, job)
         asked = summarize_run(self.card.label, summaries)
         return RunOutcome(self.files.path, asked, self.stopped, self.interrupted)

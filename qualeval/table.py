@@ -1,7 +1,7 @@
 """Summaries -> the table a person would paste into a page, as aligned text or Markdown. Pure."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from qualeval.records import NOT_COMPARABLE, RunSummary, Summary
@@ -194,43 +194,49 @@ def text_table(run: RunSummary) -> str:
     if not parts:
         return "no part has been run yet"
     body = [HEAD, *(row for part in parts for row in rows(part))]
-    wide = [row for row in body if len(row) > 1]
-    widths = [max(width_of(row[i]) for row in wide) for i in range(len(HEAD))]
-    lines = []
-    for row in body:
-        cells = [row[0] + " " * (widths[0] - width_of(row[0]))]
-        cells += [_pad(cell, width) for cell, width in zip(row[1:], widths[1:], strict=False)]
-        lines.append("   ".join(cells).rstrip())
     model = f"{run.label} · {parts[0].model}"
-    return "\n".join([model, "", *lines, "", *notes(run), *footer(parts)])
+    return "\n".join([model, "", *aligned(body), "", *notes(run), *footer(parts)])
 
 
 def markdown_table(run: RunSummary) -> str:
     """The same as Markdown."""
     parts = list(run.parts.values())
     head = ("row", *HEAD[1:])
-    lines = [_cells(head), _cells(["---"] + ["---:"] * (len(head) - 1))]
+    lines = [cells_of(head), cells_of(["---"] + ["---:"] * (len(head) - 1))]
     for part in parts:
         first, *below = rows(part)
-        under = "".join(f"<br>{_escaped(line[0].strip())}" for line in below)
-        lines.append(_cells([f"**{_escaped(first[0])}**{under}", *map(_escaped, first[1:])]))
+        under = "".join(f"<br>{escaped(line[0].strip())}" for line in below)
+        lines.append(cells_of([f"**{escaped(first[0])}**{under}", *map(escaped, first[1:])]))
     said = [*notes(run), *footer(parts)]
-    title = f"## {_escaped(run.label)}"
-    return "\n".join([title, "", *lines, "", *(f"- {_escaped(line)}" for line in said), ""])
+    title = f"## {escaped(run.label)}"
+    return "\n".join([title, "", *lines, "", *(f"- {escaped(line)}" for line in said), ""])
 
 
-def _cells(cells: Sequence[str]) -> str:
+def cells_of(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text that does nothing in a Markdown table but show."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def aligned(body: Sequence[Row]) -> list[str]:
+    """Rows in columns as wide as their widest cell, the first at its left edge and all others at
+    their right one. A row of one cell is a line of its own and widens no column.
+    """
+    wide = [row for row in body if len(row) > 1]
+    widths = [max(map(width_of, column)) for column in zip(*wide, strict=True)]
+    lines = []
+    for first, *others in body:
+        cells = [first + " " * (widths[0] - width_of(first))]
+        for cell, width in zip(others, widths[1:], strict=False):
+            cells.append(" " * (width - width_of(cell)) + cell)
+        lines.append("   ".join(cells).rstrip())
+    return lines
 
 
 def width_of(text: str) -> int:
     """Columns that a text takes on a terminal."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _pad(text: str, width: int) -> str:
-    return " " * (width - width_of(text)) + text

@@ -19,8 +19,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     | frozenset({"compare_runs", "runs_table", "summary_formats"}),
     frozenset({"publish"}),
     # What those share.
-    frozenset({"grading", "recheck", "preflight", "compare_table", "table", "progress"}),
-    frozenset({"summarize", "reopen", "compare", "job"}),
+    frozenset({"grading", "recheck", "preflight", "compare_table", "progress"}),
+    frozenset({"summarize", "reopen", "compare", "job", "table"}),
     frozenset({"card_server"}),
     frozenset({"contract", "measured"}),
     frozenset({"plan", "comparable"}),
