@@ -11,6 +11,8 @@
     ├── RunFolderError        exit 2  a file of the run folder cannot be read
     ├── DiskError             exit 1  a file of the run folder cannot be written
     ├── ServerGoneError        exit 1  the model server stopped answering
+    ├── NoSandboxError         exit 2  nothing on this machine can hold a program that may be hostile
+    ├── SandboxError           exit 1  a sandbox of ours failed, whatever the program in it did
     └── RequestError          (none)  one request failed; recorded with its item, never graded
 
 A failed request is data, not an end: `RequestError` is caught where answers are collected, and the
@@ -67,6 +69,16 @@ class DiskError(QualevalError):
 
 class ServerGoneError(QualevalError):
     """The model server does not answer any more, or never did."""
+
+    exit_code = 1
+
+
+class NoSandboxError(QualevalError):
+    """Nothing on this machine can hold a program that may be hostile; the message says what would."""
+
+
+class SandboxError(QualevalError):
+    """The sandbox failed, not the program in it: no verdict can be given, and none is."""
 
     exit_code = 1
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
+from qualeval.sandbox.values import RunCode
 
 Row = Mapping[str, Any]
 """One row of a data set as it is stored there."""
@@ -76,6 +77,22 @@ class OneRow:
     def prompt_tokens(self, item: Item) -> int | None:
         """Not known without a tokenizer."""
         return None
+
+
+class ReadOnly:
+    """What a task is whose grader only reads the answer."""
+
+    __slots__ = ()
+
+    @property
+    def runs_code(self) -> bool:
+        """No program of the model is run."""
+        return False
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Every detail of a verdict comes out again."""
+        return ()
 
 
 Count = Callable[[str], int]
@@ -173,5 +190,18 @@ class Task(Protocol):
     def messages(self, item: Item) -> tuple[Json, ...]:
         """The chat messages that ask the item."""
 
-    def grade(self, item: Item, completion: Completion) -> Verdict:
-        """The verdict on a completion: a pure function of both."""
+    @property
+    def runs_code(self) -> bool:
+        """Whether grading runs programs that the model wrote, and needs `run_code` for it."""
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Details of a verdict that are measured, such as times: another grading has others."""
+
+    def grade(
+        self, item: Item, completion: Completion, run_code: RunCode | None = None
+    ) -> Verdict:
+        """The verdict on a completion: a function of both, and of what `run_code` says of the
+        programs in it. Raises SandboxError when a program could not be run: then there is no
+        verdict.
+        """

@@ -14,7 +14,8 @@ from pydantic import JsonValue
 
 from qualeval.graders import ifeval as grader
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
-from qualeval.tasks.base import Draw, OneRow, Pool, Row, Source
+from qualeval.sandbox.values import RunCode
+from qualeval.tasks.base import Draw, OneRow, Pool, ReadOnly, Row, Source
 
 COLUMNS = ("key", "prompt", "instruction_id_list", "kwargs")
 
@@ -107,7 +108,7 @@ DRAW = Draw("ifeval", 200)
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionTask(OneRow):
+class InstructionTask(OneRow, ReadOnly):
     """The part `ifeval`."""
 
     name: str = "ifeval"
@@ -152,7 +153,9 @@ class InstructionTask(OneRow):
         assert isinstance(item, InstructionItem)
         return ({"role": "user", "content": item.prompt},)
 
-    def grade(self, item: Item, completion: Completion) -> Verdict:
+    def grade(
+        self, item: Item, completion: Completion, run_code: RunCode | None = None
+    ) -> Verdict:
         """Right when every instruction of a finished answer is followed, strictly.
 
         A cut-off answer is wrong; what the reference would say of its text is kept beside that.

@@ -12,7 +12,8 @@ from typing import Any
 
 from qualeval.graders import letter
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
-from qualeval.tasks.base import Draw, OneRow, Row, Source
+from qualeval.sandbox.values import RunCode
+from qualeval.tasks.base import Draw, OneRow, ReadOnly, Row, Source
 
 TEMPLATE = """\
 Choose the best answer to the question below. Reply with exactly one capital letter, \
@@ -43,7 +44,7 @@ _GIVEN = {"id", "stratum", "gold", "question", "options", "sha256"}
 
 
 @dataclass(frozen=True, slots=True)
-class LetterTask(OneRow):
+class LetterTask(OneRow, ReadOnly):
     """A task whose answer is one letter."""
 
     name: str
@@ -79,7 +80,9 @@ class LetterTask(OneRow):
         assert isinstance(item, LetterItem)
         return ({"role": "user", "content": prompt(item)},)
 
-    def grade(self, item: Item, completion: Completion) -> Verdict:
+    def grade(
+        self, item: Item, completion: Completion, run_code: RunCode | None = None
+    ) -> Verdict:
         """Right when the one letter of a finished answer is the key."""
         assert isinstance(item, LetterItem)
         return grade_letter(item, completion, last_line_wins=self.thinking == "on")

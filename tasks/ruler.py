@@ -18,7 +18,8 @@ from pydantic import JsonValue
 
 from qualeval.graders import recall as grader
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
-from qualeval.tasks.base import Draw, Maker, Pool, Row, Source
+from qualeval.sandbox.values import RunCode
+from qualeval.tasks.base import Draw, Maker, Pool, ReadOnly, Row, Source
 from qualeval.tasks.letters import CUT_BY_WORDS
 from qualeval.tasks.ruler_drafts import ABOUT, DRAFTS, HEAD, NEEDLES, QUESTIONS
 from qualeval.tasks.ruler_items import RulerItem, item_of_row, items, prompt_of
@@ -49,7 +50,7 @@ DRAW = Draw("ruler", None)
 
 
 @dataclass(frozen=True, slots=True)
-class RulerTask:
+class RulerTask(ReadOnly):
     """The part `ruler`."""
 
     name: str = "ruler"
@@ -118,7 +119,9 @@ class RulerTask:
         assert isinstance(item, RulerItem)
         return ({"role": "user", "content": prompt_of(item)},)
 
-    def grade(self, item: Item, completion: Completion) -> Verdict:
+    def grade(
+        self, item: Item, completion: Completion, run_code: RunCode | None = None
+    ) -> Verdict:
         """Right when a finished answer names every wanted value.
 
         What a cut-off answer names is kept beside its being wrong.

@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"graders"}),
     frozenset({"server_facts"}),
     frozenset({"client", "retry", "embedded"}),
-    frozenset({"reply", "sse", "pool", "runfolder", "stats", "findings"}),
+    frozenset({"reply", "sse", "pool", "runfolder", "stats", "findings", "sandbox"}),
     frozenset({"card"}),
     frozenset({"records", "masking"}),
     frozenset({"errors"}),
@@ -132,11 +132,13 @@ def test_only_the_command_line_prints(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.split(".")[0] in ("tasks", "graders")])
 def test_tasks_and_graders_know_no_files_no_server_and_no_slots(name: str) -> None:
-    """DESIGN 3: a benchmark is checked in two minutes."""
-    allowed = {"tasks", "graders", "records", "errors"}
+    """DESIGN 3: a benchmark is checked in two minutes. Of the sandbox they know the values."""
+    allowed = {"tasks", "graders", "records", "errors", "sandbox"}
     if name.startswith("graders"):
         allowed -= {"tasks"}
     assert {own(dotted) for dotted in imported(name)} - {None} <= allowed
+    of_sandbox = {dotted for dotted in imported(name) if own(dotted) == "sandbox"}
+    assert all(dotted.startswith("qualeval.sandbox.values.") for dotted in of_sandbox)
 
 
 @each_module

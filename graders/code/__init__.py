@@ -1,0 +1,1 @@
+"""Judges programs: finds the code in a reply, runs every test, compares outside the sandbox."""

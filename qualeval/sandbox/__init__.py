@@ -1,0 +1,1 @@
+"""Runs programs that nobody trusts: code + stdin + limits -> bytes, status, usage."""

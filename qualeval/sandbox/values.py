@@ -1,0 +1,58 @@
+"""What goes into a sandbox and what comes out: values only; nothing here starts a process."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+MIB = 1024**2
+
+RunStatus = Literal[
+    "exited", "signaled", "cpu_limit", "wall_limit", "memory_limit", "output_limit"
+]
+"""How a program ended: by itself, by a signal that nobody of ours sent, or by a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run of a program may use.
+
+    `cpu_seconds` counts the CPU of all its processes together. `wall_seconds` leaves out the time
+    that it waited for a core, so that a busy machine changes no verdict. `memory_bytes` is the
+    memory resident at once in all its processes, `output_bytes` what it may write to each of
+    stdout, stderr and any file.
+    """
+
+    cpu_seconds: float = 6.0
+    wall_seconds: float = 12.0
+    memory_bytes: int = 2048 * MIB
+    output_bytes: int = 32 * MIB
+    processes: int = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a program did.
+
+    `exit_code` is given when it exited, `signal` when one ended it. `stdout` is everything that it
+    wrote there, at most the limit, and empty at `output_limit`; `stderr` is the last 4 KiB. Times
+    are seconds, `cpu_seconds` and `max_rss_bytes` over all of its processes.
+    """
+
+    status: RunStatus
+    exit_code: int | None
+    signal: int | None
+    stdout: bytes
+    stderr: bytes
+    cpu_seconds: float
+    wall_seconds: float
+    max_rss_bytes: int
+
+
+class RunCode(Protocol):
+    """Runs a Python program as `__main__` in a process of its own, nothing of ours within reach.
+
+    `code` is the source, `stdin` what its file descriptor 0 holds. Raises SandboxError when the
+    sandbox itself fails, whatever the program did.
+    """
+
+    def __call__(self, code: str, stdin: bytes, limits: Limits) -> Ran:
+        """How it ran."""
