@@ -7,6 +7,7 @@ unpacked to disk, no code of a data set is run.
 import csv
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -34,18 +35,25 @@ def rows_of_user_file(path: Path) -> Iterator[tuple[int, Row]]:
 
 def _json_lines(lines: Iterable[bytes], where: str) -> Iterator[tuple[int, Row]]:
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            row = json.loads(text, parse_constant=_no_such_number)
-        except UnicodeDecodeError:
-            raise ListError(f"{where}:{number}: is not UTF-8") from None
-        except (ValueError, RecursionError):
-            raise ListError(f"{where}:{number}: is not JSON") from None
-        if not isinstance(row, dict):
-            raise ListError(f"{where}:{number}: is no JSON object")
-        yield number, row
+        row = row_of_line(line, number, where)
+        if row is not None:
+            yield number, row
+
+
+def row_of_line(line: bytes, number: int, where: str) -> Row | None:
+    """The object in one line; None for an empty one. Raises ListError naming file and line."""
+    if not line.strip():
+        return None
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        row = json.loads(text, parse_constant=_no_such_number)
+    except UnicodeDecodeError:
+        raise ListError(f"{where}:{number}: is not UTF-8") from None
+    except (ValueError, RecursionError):
+        raise ListError(f"{where}:{number}: is not JSON") from None
+    if not isinstance(row, dict):
+        raise ListError(f"{where}:{number}: is no JSON object")
+    return row
 
 
 def _no_such_number(word: str) -> object:
@@ -131,10 +139,40 @@ def rows_of_hub(source: Source) -> tuple[list[Row], str | None]:
         )
         return list(table), revision
     except Exception as error:  # hub, cache and parser each raise their own kinds
-        raise ListError(_no_access(source, error)) from None
+        raise ListError(_no_access(source, error, SUFFIXES)) from None
 
 
-def _no_access(source: Source, error: Exception) -> str:
+def files_of_hub(
+    source: Source, pattern: str, suffixes: tuple[str, ...]
+) -> tuple[list[Path], str | None]:
+    """The files of the data set whose whole name is `pattern`, and the commit they came from. They
+    are in the hub's own cache on disk, unread; no program of the data set is fetched or run.
+
+    Raises ListError that says how to get access, or which formats (`suffixes`) can be imported.
+    """
+    import huggingface_hub
+
+    try:
+        api = huggingface_hub.HfApi()
+        revision = api.dataset_info(source.dataset, timeout=30).sha
+        there = api.list_repo_files(source.dataset, repo_type="dataset", revision=revision)
+        found = [
+            Path(
+                huggingface_hub.hf_hub_download(
+                    source.dataset, name, repo_type="dataset", revision=revision
+                )
+            )
+            for name in sorted(there)
+            if re.fullmatch(pattern, name)
+        ]
+    except Exception as error:  # hub, cache and disk each raise their own kinds
+        raise ListError(_no_access(source, error, suffixes)) from None
+    if not found:
+        raise ListError(f"hub:{source.dataset}: has no file named {pattern} at {revision}")
+    return found, revision
+
+
+def _no_access(source: Source, error: Exception, suffixes: tuple[str, ...]) -> str:
     first_line = (excerpt(line) for line in str(error).splitlines() if line.strip())
     reason = next(first_line, type(error).__name__)
     message = f"list '{source.name}': cannot be fetched from the hub ({reason})\n"
@@ -146,7 +184,7 @@ def _no_access(source: Source, error: Exception) -> str:
         )
     return message + (
         "with a copy at hand: `qualeval lists import "
-        f"{source.name} FILE_OR_FOLDER` ({', '.join(SUFFIXES)}); "
+        f"{source.name} FILE_OR_FOLDER` ({', '.join(suffixes)}); "
         "to try things out without it: `--lists sample`"
     )
 

@@ -1,13 +1,14 @@
 """Fixed lists: draw, pin, fetch, import, verify.
 
-A list is official (drawn by hash, pinned with the hash of every row, kept in the list cache),
-`sample` (small, ours, in the package), or a file of the user. Whatever its kind, its items come
-with one sha256: that of its row hashes in list order, one a line.
+A list is official (drawn by hash and pinned as shipped, or the newest rows and locked by the first
+fetch or import; every row is proved and kept in the list cache), `sample` (small, ours, in the
+package), or a file of the user. Whatever its kind, its items come with one sha256: that of its row
+hashes in list order, one a line.
 """
 
+import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,9 +18,29 @@ from typing import Literal
 
 from qualeval.errors import ListError
 from qualeval.list_rows import rows_of_hub, rows_of_user_file, tables_below, write_jsonl
-from qualeval.records import Item, ItemId, Json, Record, now, sha256_of
+from qualeval.newest_list import (
+    describe_newest,
+    fetch_newest,
+    import_newest,
+    lock_of,
+    locked_rows,
+    said_of_lock,
+)
+from qualeval.pins import (
+    Lock,
+    origin_path,
+    pinned_row,
+    pinned_rows,
+    replace,
+    rows_path,
+)
+from qualeval.pins import Pin as Pin
+from qualeval.pins import PinnedRow as PinnedRow
+from qualeval.pins import cache_folder as cache_folder
+from qualeval.pins import list_sha256 as list_sha256
+from qualeval.records import Item, Json, now
 from qualeval.tasks import TASKS
-from qualeval.tasks.base import Draw, Row, Source, Task
+from qualeval.tasks.base import Draw, Newest, Row, Source, Task
 
 DRAW_SEED = 42
 """A constant of the lists, not the card's seed."""
@@ -27,36 +48,12 @@ DRAW_SEED = 42
 QUOTA_RULE = "largest remainder on pool counts, ties by stratum name"
 
 
-class PinnedRow(Record):
-    """One row of an official list: no text, only what proves it."""
-
-    id: ItemId
-    stratum: str
-    sha256: str
-
-
-class Pin(Record):
-    """An official list, pinned: `sha256` is over the row hashes in list order."""
-
-    list: str
-    dataset: str
-    config: str | None
-    split: str
-    revision: str | None
-    namespace: str
-    seed: int
-    quota_rule: str
-    pool: int
-    left_out: dict[str, int]
-    sha256: str
-    rows: tuple[PinnedRow, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class ItemList:
     """A list ready to be asked. `origin` says where official rows came from; `path` is the file of
     a user's own list and `kept_rows` are what a made list is remembered by: a run keeps a copy of
-    either, since nothing else could bring them back.
+    either, since nothing else could bring them back. `release` and `dates`, the first and last one,
+    tell which rows the newest ones of a data set are.
     """
 
     id: str
@@ -68,11 +65,8 @@ class ItemList:
     kept_rows: tuple[Json, ...] = ()
     tokenizer_sha256: str | None = None
     token_counts: str | None = None
-
-
-def list_sha256(row_hashes: Iterable[str]) -> str:
-    """sha256 of the row hashes in list order, one a line."""
-    return hashlib.sha256("".join(f"{h}\n" for h in row_hashes).encode()).hexdigest()
+    release: str | None = None
+    dates: tuple[str, str] | None = None
 
 
 def load_list(task: Task, choice: str, folder: Path) -> ItemList:
@@ -114,41 +108,54 @@ def items_of_file(task: Task, path: Path) -> tuple[Item, ...]:
 # Official lists
 
 
+def pin_of(part: str) -> Pin | Lock:
+    """What proves a part's official list: the pin as shipped, or the lock of the newest rows.
+
+    Raises ListError when there is no lock yet.
+    """
+    task = TASKS[part]
+    return lock_of(task, task.draw) if isinstance(task.draw, Newest) else _shipped_pin(part)
+
+
 @cache
-def pin_of(part: str) -> Pin:
-    """The pin of a part's official list, as shipped."""
+def _shipped_pin(part: str) -> Pin:
     text = (files("qualeval.tasks") / "lists" / f"{part}.json").read_text(encoding="utf-8")
     return Pin.model_validate_json(text)
 
 
-def cache_folder() -> Path:
-    """Where list rows are kept: `$QUALEVAL_CACHE`, else the user's cache folder."""
-    chosen = os.environ.get("QUALEVAL_CACHE")
-    if chosen:
-        return Path(chosen) / "lists"
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("qualeval")) / "lists"
-
-
 def official_list(task: Task) -> ItemList:
-    """The official list of a task, every row proved against its pin."""
+    """The official list of a task, every row proved against its pin or its lock.
+
+    A pinned list that is not in the cache is fetched; the newest rows, which are gigabytes to
+    fetch, only by the command that says so. Raises ListError.
+    """
     refuse_made(task)
-    rows_file = cache_folder() / f"{task.source.name}.jsonl"
+    if isinstance(task.draw, Newest):
+        lock, rows = locked_rows(task, task.draw)
+        found = _official(task, lock, rows)
+        return dataclasses.replace(found, release=lock.release, dates=lock.dates)
+    pin = pin_of(task.name)
+    return _official(task, pin, _cached_rows(task, pin))
+
+
+def _cached_rows(task: Task, pin: Pin | Lock) -> list[Row]:
+    rows_file = rows_path(task.source)
     if not rows_file.exists():
         fetch(task.source)
-    pin = pin_of(task.name)
     try:
         rows = [row for _, row in rows_of_user_file(rows_file)]
-        chosen = pinned_rows(task.source, pin, rows, str(rows_file))
+        return pinned_rows(task.source, pin, rows, str(rows_file))
     except ListError as error:
         again = f"`qualeval lists fetch {task.source.name}` takes it anew"
         raise ListError(f"{error}\n{again}") from None
+
+
+def _official(task: Task, pin: Pin | Lock, rows: Iterable[Row]) -> ItemList:
     try:
-        origin = dict(json.loads(rows_file.with_suffix(".origin.json").read_bytes()))
+        origin = dict(json.loads(origin_path(task.source).read_bytes()))
     except (OSError, ValueError, TypeError):
         origin = {"from": "unknown"}
-    items = tuple(task.official_item(row) for row in chosen)
+    items = tuple(task.official_item(row) for row in rows)
     return ItemList(pin.list, "official", items, pin.sha256, origin)
 
 
@@ -161,42 +168,12 @@ def refuse_made(task: Task) -> None:
         )
 
 
-def pinned_rows(source: Source, pin: Pin, rows: Iterable[Row], where: str) -> list[Row]:
-    """The rows of the pinned list, in its order.
-
-    Raises ListError naming the first id that is missing or whose row is not the pinned one.
-    """
-    by_id = {str(row.get(source.id_field)): row for row in rows}
-    chosen = []
-    for pinned in pin.rows:
-        row = by_id.get(str(pinned.id))
-        if row is None:
-            raise ListError(f"{where}: row {pinned.id} of list '{pin.list}' is missing")
-        lacking = [column for column in source.columns if column not in row]
-        if lacking:
-            raise ListError(f"{where}: row {pinned.id} lacks column '{lacking[0]}'")
-        if not _is_pinned(source, pinned, row):
-            raise ListError(
-                f"{where}: row {pinned.id} differs from the pinned one of list '{pin.list}'; "
-                "this is another revision, and its results would not be comparable"
-            )
-        chosen.append(row)
-    return chosen
-
-
-def _is_pinned(source: Source, pinned: PinnedRow, row: Row) -> bool:
-    """Whether a row is the pinned one. The stratum need not be part of the hashed columns."""
-    try:
-        found = sha256_of(source.canonical(row))
-    except TypeError:  # a value, such as bytes, that no pinned row has
-        return False
-    return found == pinned.sha256 and source.stratum(row) == pinned.stratum
-
-
 def fetch(source: Source) -> Path:
     """Fetch a source's rows from the hub into the cache; the path written. Raises ListError."""
     for task in tasks_of(source):
         refuse_made(task)
+        if isinstance(task.draw, Newest):
+            return fetch_newest(task, task.draw)
     rows, revision = rows_of_hub(source)
     return _keep(source, rows, f"hub:{source.dataset}", {"from": "hub", "revision": revision})
 
@@ -205,10 +182,13 @@ def import_rows(source: Source, path: Path) -> Path:
     """Take a source's rows from a file or folder into the cache; the path written.
 
     A folder or zip may hold several tables: the first one with all pinned rows is taken, whatever
-    else lies there. Raises ListError with what each candidate lacked.
+    else lies there; the newest rows are those of all tables together. Raises ListError with what
+    each candidate lacked.
     """
     for task in tasks_of(source):
         refuse_made(task)
+        if isinstance(task.draw, Newest):
+            return import_newest(task, task.draw, path)
     problems = []
     for name, rows in tables_below(path, source):
         if isinstance(rows, ListError):
@@ -222,6 +202,13 @@ def import_rows(source: Source, path: Path) -> Path:
     raise ListError("\n".join(problems) or nothing)
 
 
+def proof(task: Task) -> str:
+    """What holds for the rows that a fetch or an import has written, in words."""
+    if isinstance(task.draw, Newest):
+        return said_of_lock(task, task.draw)
+    return "every row is the pinned one"
+
+
 def _keep(
     source: Source, rows: Iterable[Row], where: str, origin: Mapping[str, str | None]
 ) -> Path:
@@ -231,25 +218,15 @@ def _keep(
     for task in tasks_of(source):
         for row in pinned_rows(source, pin_of(task.name), rows, where):
             kept[str(row[source.id_field])] = {c: row[c] for c in source.columns}
-    target = cache_folder() / f"{source.name}.jsonl"
+    target = rows_path(source)
     facts = {"dataset": source.dataset, "taken": now(), **origin}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target.with_suffix(".origin.json"), json.dumps(facts).encode())
-        _replace(target, write_jsonl(list(kept.values())))
+        replace(origin_path(source), json.dumps(facts).encode())
+        replace(target, write_jsonl(list(kept.values())))
     except OSError as error:
         raise ListError(f"{target}: cannot be written: {error.strerror}") from None
     return target
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        new.write_bytes(data)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def tasks_of(source: Source) -> list[Task]:
@@ -292,22 +269,16 @@ def drawn(source: Source, draw: Draw, pool: Sequence[Row]) -> list[Row]:
 def make_pin(task: Task, rows: Iterable[Row], revision: str | None) -> Pin:
     """The pin of a task's official list, drawn from all rows of its source."""
     source = task.source
+    draw = _shipped_draw(task)
     pool = source.clean(rows)
-    pinned = tuple(
-        PinnedRow(
-            id=row[source.id_field],
-            stratum=source.stratum(row),
-            sha256=sha256_of(source.canonical(row)),
-        )
-        for row in drawn(source, task.draw, pool.rows)
-    )
+    pinned = tuple(pinned_row(source, row) for row in drawn(source, draw, pool.rows))
     return Pin(
         list=f"qualeval/{task.name}-{len(pinned)}/v1",
         dataset=source.dataset,
         config=source.config,
         split=source.split,
         revision=revision,
-        namespace=task.draw.namespace,
+        namespace=draw.namespace,
         seed=DRAW_SEED,
         quota_rule=QUOTA_RULE,
         pool=len(pool.rows),
@@ -317,11 +288,22 @@ def make_pin(task: Task, rows: Iterable[Row], revision: str | None) -> Pin:
     )
 
 
+def _shipped_draw(task: Task) -> Draw:
+    """How a task's list is drawn by hash. Raises ListError when it is not."""
+    if isinstance(task.draw, Newest):
+        raise ListError(
+            f"part '{task.name}' has no pin to ship: its list is the newest rows, locked by "
+            f"`qualeval lists fetch {task.name}` or `qualeval lists import {task.name} FILE`"
+        )
+    return task.draw
+
+
 def drawn_pin(task: Task, path: Path) -> Pin:
     """The pin drawn from the first table below `path` that has the source's columns.
 
-    Raises ListError when there is none.
+    Raises ListError when there is none, and for a list that is not drawn by hash.
     """
+    _shipped_draw(task)
     for name, rows in tables_below(path, task.source):
         wanted = task.source.config or ""
         if isinstance(rows, ListError) or not rows:
@@ -341,8 +323,11 @@ def pin_text(pin: Pin) -> str:
 def describe(task: Task) -> list[str]:
     """What a task's official list is and whether its rows are here, a line each; no text."""
     refuse_made(task)
+    if isinstance(task.draw, Newest):
+        return describe_newest(task, task.draw)
     pin = pin_of(task.name)
-    rows_file = cache_folder() / f"{task.source.name}.jsonl"
+    assert isinstance(pin, Pin)
+    rows_file = rows_path(task.source)
     strata: dict[str, int] = {}
     for row in pin.rows:
         strata[row.stratum] = strata.get(row.stratum, 0) + 1

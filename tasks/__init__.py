@@ -6,13 +6,14 @@ A new benchmark is one file here, a grader if it needs its own kind, a list, a t
 
 from collections.abc import Mapping
 
-from qualeval.tasks import gpqa, ifeval, mmlupro, ruler, think
+from qualeval.tasks import gpqa, ifeval, lcb, mmlupro, ruler, think
 from qualeval.tasks.base import Task
 
 TASKS: Mapping[str, Task] = {
     "mmlupro": mmlupro.TASK,
     "gpqa": gpqa.TASK,
     "ifeval": ifeval.TASK,
+    "lcb": lcb.TASK,
     "ruler": ruler.TASK,
     "think": think.TASK,
 }

@@ -56,6 +56,25 @@ class Draw:
     size: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """An official list of the `size` newest rows of a source: `date_field` descending, then id
+    ascending as text, out of the rows that the source's `clean` keeps.
+
+    No pin of it can be shipped. The first fetch or import writes one, the lock, which holds from
+    then on. `files` is the pattern of the names that the rows have on the hub, `required` are the
+    columns that a row must have, `releases` tell a release by its number of rows, and `tests`
+    counts what a row is checked by.
+    """
+
+    size: int
+    date_field: str
+    files: str
+    required: tuple[str, ...]
+    releases: Mapping[int, str]
+    tests: Callable[[Item], int]
+
+
 class OneRow:
     """What a task is that has a list, and one row in the table."""
 
@@ -160,7 +179,7 @@ class Task(Protocol):
         """Where official rows come from."""
 
     @property
-    def draw(self) -> Draw:
+    def draw(self) -> Draw | Newest:
         """How the official list was drawn."""
 
     def prepare(self) -> None:
@@ -198,10 +217,15 @@ class Task(Protocol):
     def measured(self) -> tuple[str, ...]:
         """Details of a verdict that are measured, such as times: another grading has others."""
 
-    def grade(
-        self, item: Item, completion: Completion, run_code: RunCode | None = None
-    ) -> Verdict:
+    def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """The verdict on a completion: a function of both, and of what `run_code` says of the
         programs in it. Raises SandboxError when a program could not be run: then there is no
         verdict.
         """
+
+
+def without_measured(task: Task, details: Json | None) -> Json | None:
+    """Details of a verdict without what is measured: what another grading must find again."""
+    if details is None or not task.measured:
+        return details
+    return {name: value for name, value in details.items() if name not in task.measured}

@@ -14,18 +14,23 @@ ROOT = Path(__file__).parents[1]
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"__main__"}),
     frozenset({"cli"}),
+    # Shows what the commands below find.
+    frozenset({"report"}),
     # What commands call.
     frozenset({"run", "dry_run", "regrade", "verify", "show", "doctor", "new_card", "grade_file"})
     | frozenset({"compare_runs", "runs_table", "summary_formats"}),
     frozenset({"publish"}),
     # What those share.
-    frozenset({"grading", "recheck", "preflight", "compare_table", "progress"}),
+    frozenset({"grading"}),
+    frozenset({"code_workers", "recheck", "preflight", "compare_table", "progress"}),
     frozenset({"summarize", "reopen", "compare", "job", "table"}),
     frozenset({"card_server"}),
     frozenset({"contract", "measured"}),
     frozenset({"plan", "comparable"}),
     frozenset({"made_list"}),
     frozenset({"lists"}),
+    frozenset({"newest_list"}),
+    frozenset({"pins", "streamed_rows"}),
     frozenset({"list_rows"}),
     frozenset({"tasks"}),
     frozenset({"graders"}),

@@ -1,0 +1,143 @@
+"""Which candidate is the program: compiled where nothing of ours is, the answer read with care."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from plain_runner import run_plainly
+
+from qualeval.graders.code import compile_check, extract
+from qualeval.graders.code.choice import Choice, choose, script
+from qualeval.sandbox.values import Limits, Ran, RunStatus
+
+
+def chosen(*texts: str) -> Choice:
+    return choose(texts, run_plainly, Limits())
+
+
+def answering(stdout: bytes, exit_code: int = 0, status: RunStatus = "exited") -> Choice:
+    """The choice among two texts when the check says this."""
+
+    def run_code(code: str, stdin: bytes, limits: Limits) -> Ran:
+        return Ran(status, exit_code, None, stdout, b"", 0.0, 0.0, 0)
+
+    return choose(("print(1)", "print(2)"), run_code, Limits())
+
+
+def test_first_text_that_compiles_is_chosen() -> None:
+    assert chosen("print(1)", "print(2)") == Choice(0, "")
+    assert chosen("print 1", "1 +", "print(2)") == Choice(2, "")
+
+
+def test_example_output_is_no_program() -> None:
+    """`3` compiles, and so do `YES` and `[1, 2]`; a program calls, defines or imports something."""
+    assert chosen("3", "YES", "[1, 2]", "a = 5", "print(1)").index == 4
+    assert chosen("'''text'''", "def f(): pass").index == 1
+    assert chosen("3", "class A: pass").index == 1
+    assert chosen("x", "f = lambda x: x").index == 1
+    assert chosen("x", "from math import gcd").index == 1
+    assert chosen("x", "import math").index == 1
+
+
+def test_text_that_compiles_is_better_than_none() -> None:
+    assert chosen("1 +", "# nothing yet", "pass") == Choice(1, "")
+
+
+def test_error_of_the_first_text_is_told_with_its_line() -> None:
+    found = chosen("x = 1\nif x\n  y", "2 +")
+    assert found.index is None
+    assert found.why == "SyntaxError in line 2: expected ':'"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("print('\0')", ("ValueError", "SyntaxError")),
+        ("print('\ud800')", ("UnicodeEncodeError",)),
+        ("(" * 5000, ("SyntaxError", "MemoryError")),
+        ("-" * 100_000 + "1", ("MemoryError", "RecursionError")),
+        ("return", ("SyntaxError",)),
+        ("  x()", ("IndentationError",)),
+    ],
+)
+def test_hostile_text_does_not_compile_and_hides_no_other(text: str, kind: tuple[str]) -> None:
+    found = chosen(text)
+    assert found.index is None
+    assert found.why.startswith(kind)
+    assert chosen(text, "print(1)").index == 1
+
+
+def test_warnings_of_the_compiler_are_no_errors() -> None:
+    assert chosen("print(1 is 1)\nprint('\\d')").index == 0
+
+
+def test_integers_of_any_length_compile() -> None:
+    """lcb-12: nothing limits the digits."""
+    assert chosen(f"print({'1' * 6000})").index == 0
+
+
+@pytest.mark.parametrize("status", ["cpu_limit", "wall_limit", "memory_limit", "signaled"])
+def test_check_that_is_ended_chooses_nothing(status: RunStatus) -> None:
+    words = status.replace("_", " ")
+    assert answering(b'{"chosen": 0}', 0, status) == Choice(
+        None, f"the compiler was ended ({words})"
+    )
+    assert answering(b'{"chosen": 0}', 1).index is None
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    [b"", b"0", b"[]", b"{}", b"\xff", b'{"chosen": 2}', b'{"chosen": -1}', b'{"chosen": "0"}']
+    + [b"[" * 100_000, b'{"chosen": -1, "error": 5}', b'{"chosen": 1.0}'],
+)
+def test_answer_that_is_none_chooses_nothing(stdout: bytes) -> None:
+    found = answering(stdout)
+    assert found.index is None
+    assert found.why in ("the compiler gave no answer", "does not compile")
+
+
+def test_message_is_short_and_printable() -> None:
+    """It is written into answer files."""
+    error = {"kind": "SyntaxError", "message": "\x1b[31m" + "x" * 1000, "line": None}
+    found = answering(json.dumps({"chosen": -1, "error": error}).encode())
+    assert found.why == "SyntaxError: [31m" + "x" * 116
+
+
+@pytest.mark.parametrize("texts", [(), ("x()",) * 9])
+def test_no_candidate_and_too_many_are_refused(texts: Sequence[str]) -> None:
+    with pytest.raises(ValueError, match="1 to 8 candidates"):
+        chosen(*texts)
+
+
+def test_extracted_candidates_are_never_too_many() -> None:
+    reply = "".join(f"```\n{n} +\n```\n" for n in range(30))
+    assert chosen(*(candidate.code for candidate in extract(reply).candidates)).index is None
+
+
+def test_script_runs_by_itself() -> None:
+    """It is handed into a sandbox in which qualeval cannot be imported."""
+    assert "qualeval" not in script("compile_check").partition('"""\n')[2]
+    assert compile_check.__file__ is not None
+    ran = subprocess.run(
+        [sys.executable, Path(compile_check.__file__)],
+        input=json.dumps(["1 +", "print(1 is 1)"]).encode(),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert json.loads(ran.stdout)["chosen"] == 1
+    assert ran.stderr == b""
+
+
+def test_check_gives_the_same_inside_and_outside() -> None:
+    """The function itself, without a process between."""
+    assert compile_check.check(["3", "print(1)"]) == {"chosen": 1, "error": None}
+    assert compile_check.check([" x", "3"]) == {
+        "chosen": 1,
+        "error": {"kind": "IndentationError", "message": "unexpected indent", "line": 1},
+    }
+    assert compile_check.check(["\0", "1 +"])["chosen"] == -1
+    assert compile_check.check(["x", "y"])["chosen"] == 0
