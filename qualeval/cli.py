@@ -34,6 +34,8 @@ app = typer.Typer(
 )
 card_app = typer.Typer(help="Write a card, or check one.", no_args_is_help=True)
 lists_app = typer.Typer(help="Show, fetch or import question lists.", no_args_is_help=True)
+sandbox_app = typer.Typer(help="Check what programs are run in.", no_args_is_help=True)
+app.add_typer(sandbox_app, name="sandbox", rich_help_panel=None)
 app.add_typer(card_app, name="card", rich_help_panel=None)
 app.add_typer(lists_app, name="lists", rich_help_panel=None)
 
@@ -87,6 +89,12 @@ def common(
 
 
 CardPath = Annotated[Path, typer.Argument(metavar="CARD", help="The card: a JSON file.")]
+Unsafe = Annotated[
+    bool,
+    typer.Option(
+        "--unsafe-no-sandbox", help="Run the model's programs unprotected; the results say so."
+    ),
+]
 RunsDir = Annotated[Path, typer.Option("--runs", metavar="DIR", help="Folder of all runs.")]
 
 
@@ -119,6 +127,7 @@ def run(
     no_public: Annotated[
         bool, typer.Option("--no-public", help="Write no filtered copy for publication.")
     ] = False,
+    unsafe_no_sandbox: Unsafe = False,
 ) -> None:
     """Run the parts of a card; the same command goes on where it ended."""
     from qualeval.card import load_card
@@ -133,6 +142,7 @@ def run(
         limit=limit,
         repetition=repetition,
         schedule=schedule.value,
+        unsafe_no_sandbox=unsafe_no_sandbox,
     )
     loaded = load_card(card)
     if dry_run:
@@ -207,20 +217,26 @@ def grade_file(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where verdicts go; default: the screen.")
     ] = None,
+    unsafe_no_sandbox: Unsafe = False,
 ) -> None:
     """Grade replies that were made elsewhere."""
     from qualeval import grade_file as module
 
     task = _task(part)
-    graded = module.grade_file(part, replies, items)
+    graded = module.grade_file(part, replies, items, unsafe_no_sandbox=unsafe_no_sandbox)
     text = module.output_lines(task, graded)
     if out is None:
         typer.echo(text, nl=False)
     else:
         _write_whole(out, text)
-    right = sum(reply.verdict.right for reply in graded)
-    cut = sum(reply.verdict.cut_off for reply in graded)
+    verdicts = [reply.verdict for reply in graded if reply.verdict is not None]
+    right = sum(verdict.right for verdict in verdicts)
+    cut = sum(verdict.cut_off for verdict in verdicts)
     typer.echo(f"{part}: {right} right of {len(graded)} replies, {cut} cut off", err=True)
+    if len(verdicts) < len(graded):
+        left = len(graded) - len(verdicts)
+        typer.echo(f"qualeval: {left} replies have no verdict: the sandbox failed", err=True)
+        raise typer.Exit(1)
 
 
 def _task(part: str) -> "Task":
@@ -257,11 +273,12 @@ def _show(lines: list[str], code: int = 0) -> NoReturn:
 def grade(
     run: RunPath,
     parts: Annotated[str | None, typer.Option(help="Parts to grade, comma separated.")] = None,
+    unsafe_no_sandbox: Unsafe = False,
 ) -> None:
     """Grade a run again from its raw replies; no server."""
     from qualeval.regrade import grade_command
 
-    _show(*grade_command(run, parts))
+    _show(*grade_command(run, parts, unsafe_no_sandbox=unsafe_no_sandbox))
 
 
 @app.command()
@@ -426,9 +443,10 @@ def lists_show(part: PartArgument) -> None:
 @ends_with_its_code
 def lists_fetch(part: PartArgument) -> None:
     """Fetch a part's questions from the hub (HF_TOKEN, HF_ENDPOINT are obeyed)."""
-    from qualeval.lists import fetch
+    from qualeval.lists import fetch, proof
 
-    typer.echo(f"wrote {fetch(_task(part).source)}; every row is the pinned one")
+    task = _task(part)
+    typer.echo(f"wrote {fetch(task.source)}; {proof(task)}")
 
 
 @lists_app.command("import")
@@ -438,9 +456,10 @@ def lists_import(
     path: Annotated[Path, typer.Argument(help="A .jsonl, .csv, .parquet or .zip, or a folder.")],
 ) -> None:
     """Take a part's questions from a file or folder."""
-    from qualeval.lists import import_rows
+    from qualeval.lists import import_rows, proof
 
-    typer.echo(f"wrote {import_rows(_task(part).source, path)}; every row is the pinned one")
+    task = _task(part)
+    typer.echo(f"wrote {import_rows(task.source, path)}; {proof(task)}")
 
 
 @lists_app.command("pin", hidden=True)
@@ -450,6 +469,17 @@ def lists_pin(part: PartArgument, path: Path) -> None:
     from qualeval.lists import drawn_pin, pin_text
 
     typer.echo(pin_text(drawn_pin(_task(part), path)), nl=False)
+
+
+@sandbox_app.command("check")
+@ends_with_its_code
+def sandbox_check(
+    every: Annotated[bool, typer.Option("--all", help="Try the weaker rungs too.")] = False,
+) -> None:
+    """Attack the sandbox that programs would be run in, and say what held."""
+    from qualeval.sandbox.ladder import check_lines
+
+    _show(*check_lines(every=every))
 
 
 def main() -> None:

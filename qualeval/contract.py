@@ -41,6 +41,9 @@ class ListCondition(Record):
     items: int
     rows: dict[str, int] = {}
     """Items of each row of the table, where a part has several."""
+    release: str | None = None
+    dates: tuple[str, str] | None = None
+    """Published files and first and last date of a list of the newest items."""
 
 
 class PromptCondition(Record):
@@ -90,6 +93,8 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
             sha256=plan.list.sha256,
             items=len(plan.list.items),
             rows=_rows_of(plan),
+            release=plan.list.release,
+            dates=plan.list.dates,
         ),
         prompt=PromptCondition(template=plan.task.template, sha256=sha256_text(plan.task.template)),
         request=request,
@@ -108,6 +113,7 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
         grader_notes=plan.task.grader_notes,
         tokenizer_sha256=plan.list.tokenizer_sha256,
         token_counts=plan.list.token_counts,
+        sandbox=plan.sandbox,
     )
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from qualeval import contract as contracts
 from qualeval.card import Card
+from qualeval.code_workers import sandbox_for
 from qualeval.job import RunOptions, run_path
 from qualeval.made_list import Making
 from qualeval.plan import chosen_parts, plan_part
@@ -19,7 +20,12 @@ def dry_run(card: Card, folder: Path, options: RunOptions) -> dict[Path, int]:
     """
     names = chosen_parts(options.parts)
     making = Making(kept_in=run_path(card, options, names))
-    plans = [plan_part(card, name, folder, options.lists, options.limit, making) for name in names]
+    sandbox = sandbox_for(names, unsafe=options.unsafe_no_sandbox)
+    held_by = sandbox.name if sandbox else None
+    plans = [
+        plan_part(card, name, folder, options.lists, options.limit, making, held_by)
+        for name in names
+    ]
     written = {}
     with RunFolder(run_path(card, options, names) / "dry-run") as files:
         for plan in plans:

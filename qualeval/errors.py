@@ -11,7 +11,7 @@
     ├── RunFolderError        exit 2  a file of the run folder cannot be read
     ├── DiskError             exit 1  a file of the run folder cannot be written
     ├── ServerGoneError        exit 1  the model server stopped answering
-    ├── NoSandboxError         exit 2  nothing on this machine can hold a program that may be hostile
+    ├── NoSandboxError         exit 2  nothing on this machine can hold a hostile program
     ├── SandboxError           exit 1  a sandbox of ours failed, whatever the program in it did
     └── RequestError          (none)  one request failed; recorded with its item, never graded
 
@@ -74,7 +74,7 @@ class ServerGoneError(QualevalError):
 
 
 class NoSandboxError(QualevalError):
-    """Nothing on this machine can hold a program that may be hostile; the message says what would."""
+    """Nothing on this machine can hold a hostile program; the message says what would."""
 
 
 class SandboxError(QualevalError):

@@ -5,14 +5,16 @@ written unless every line could be read.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from qualeval.code_workers import CodeWorkers, sandbox_for, verdict_of
 from qualeval.errors import ListError, ReplyFileError, RequestError
 from qualeval.list_rows import rows_of_user_file
 from qualeval.lists import items_of_file, official_list
-from qualeval.records import Completion, Item, ItemId, Json, Verdict
+from qualeval.records import INFRA_ERROR, Completion, Item, ItemId, Json, Verdict
 from qualeval.reply import cut_by, read_message
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Row, Task
@@ -23,29 +25,46 @@ NO_LIMIT = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class GradedReply:
-    """One line of the output."""
+    """One line of the output. `verdict` is None where the sandbox gave none; `sandbox` is what
+    programs were run in.
+    """
 
     id: ItemId
-    verdict: Verdict
+    verdict: Verdict | None
+    sandbox: str | None = None
 
     def fields(self, task: Task) -> Json:
         """The fields that the task's output has, in their order."""
-        known: Json = {**(self.verdict.details or {}), **self.verdict.model_dump(mode="python")}
+        known: Json = {"verdict": INFRA_ERROR, "sandbox": self.sandbox}
+        if self.verdict is not None:
+            known |= {**(self.verdict.details or {}), **self.verdict.model_dump(mode="python")}
         return {"id": self.id} | {name: known.get(name) for name in task.verdict_fields}
 
 
-def grade_file(part: str, replies: Path, items: Path | None) -> list[GradedReply]:
+def grade_file(
+    part: str, replies: Path, items: Path | None, *, unsafe_no_sandbox: bool = False
+) -> list[GradedReply]:
     """Verdicts on all replies, in their order; items without a reply are left out.
 
-    Raises ReplyFileError or ListError naming file and line.
+    Raises ReplyFileError or ListError naming file and line, NoSandboxError where programs have to
+    be run and nothing can hold them.
     """
     task = TASKS[part]
     known = items_of_file(task, items) if items else official_list(task).items
     by_id = {str(item.id): item for item in known}
-    return list(_graded(task, by_id, replies))
+    read = list(_completions(task, by_id, replies))
+    sandbox = sandbox_for([part], unsafe=unsafe_no_sandbox)
+    if sandbox is None:
+        return [GradedReply(item.id, task.grade(item, said)) for item, said in read]
+    with CodeWorkers(sandbox, lambda message: None) as workers:
+        workers.use_all_cores()
+        begun = [(item.id, workers.begin(task, item, said, 0)) for item, said in read]
+        return [GradedReply(id, verdict_of(future), sandbox.name) for id, future in begun]
 
 
-def _graded(task: Task, items: dict[str, Item], replies: Path) -> Iterator[GradedReply]:
+def _completions(
+    task: Task, items: dict[str, Item], replies: Path
+) -> Iterator[tuple[Item, Completion]]:
     seen: set[str] = set()
     try:
         for number, row in rows_of_user_file(replies):
@@ -58,10 +77,20 @@ def _graded(task: Task, items: dict[str, Item], replies: Path) -> Iterator[Grade
             if str(id) in seen:
                 raise ReplyFileError(f"{where}: id {id!r} occurs twice")
             seen.add(str(id))
-            verdict = task.grade(items[str(id)], completion_of(row, where))
-            yield GradedReply(items[str(id)].id, verdict)
+            if task.runs_code and "text" not in row and "code" in row:
+                row = {**row, "text": _as_reply(row["code"], where)}
+            yield items[str(id)], completion_of(row, where)
     except ListError as error:
         raise ReplyFileError(str(error)) from None
+
+
+def _as_reply(code: object, where: str) -> str:
+    """The reply that a program by itself stands for: one block, whatever fences are in it."""
+    if not isinstance(code, str):
+        raise ReplyFileError(f"{where}: field 'code' must be a text")
+    longest = max(map(len, re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}python\n{code}\n{fence}"
 
 
 def completion_of(row: Row, where: str) -> Completion:

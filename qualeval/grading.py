@@ -1,41 +1,97 @@
 """Raw replies -> answers -> summary of a part, from the files of a run alone; no server."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
 
-from qualeval.errors import RunFolderError
+from qualeval.code_workers import CodeWorkers
+from qualeval.errors import RunFolderError, SandboxError
 from qualeval.plan import PartPlan
-from qualeval.records import Answer, Item, RawReply, RunSummary, Summary, key_of, to_json
+from qualeval.records import (
+    INFRA_ERROR,
+    Answer,
+    FailedRequest,
+    Item,
+    RawReply,
+    RunSummary,
+    Summary,
+    key_of,
+    now,
+    to_json,
+)
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_failures
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
 from qualeval.tasks.base import Task
 
 
-def graded(task: Task, items: Mapping[str, Item], replies: Iterator[RawReply]) -> Iterator[Answer]:
-    """Each reply with its verdict."""
-    for reply in replies:
-        item = items[str(reply.id)]
-        yield Answer.of_verdict(reply, item, task.grade(item, reply.completion()))
+def graded(
+    task: Task,
+    items: Mapping[str, Item],
+    replies: Iterable[RawReply],
+    workers: CodeWorkers | None = None,
+) -> Iterator[Answer | FailedRequest]:
+    """Each reply with its verdict, in the order of the replies.
+
+    Programs are run by the workers, all begun at once. A FailedRequest stands for an answer whose
+    verdict could not be had; one that was not waited for is left out.
+    """
+    if not task.runs_code:
+        for reply in replies:
+            item = items[str(reply.id)]
+            yield Answer.of_verdict(reply, item, task.grade(item, reply.completion()))
+        return
+    assert workers is not None, f"part '{task.name}' runs programs"
+    begun = [
+        (reply, workers.begin(task, items[str(reply.id)], reply.completion(), reply.repeat))
+        for reply in replies
+    ]
+    for reply, future in begun:
+        try:
+            yield Answer.of_verdict(reply, items[str(reply.id)], future.result())
+        except SandboxError as error:
+            yield _no_verdict(reply, error)
+        except CancelledError:
+            continue
 
 
-def finish_part(files: RunFolder, plan: PartPlan, label: str) -> Summary:
-    """Grade all replies on disk, write `<part>.jsonl` in list order and `<part>.summary.json`."""
+def _no_verdict(reply: RawReply, error: SandboxError) -> FailedRequest:
+    return FailedRequest(
+        id=reply.id,
+        repeat=reply.repeat,
+        kind=INFRA_ERROR,
+        message=str(error)[:200],
+        attempts=2,
+        ended=now(),
+    )
+
+
+def finish_part(
+    files: RunFolder, plan: PartPlan, label: str, workers: CodeWorkers | None = None
+) -> Summary:
+    """Grade all replies on disk, write `<part>.jsonl` in list order and `<part>.summary.json`.
+
+    An answer whose program could not be run has no line, and leaves the part incomplete.
+    """
     contract = read_contract(files.file(f"{plan.name}.contract.json"))
     if contract is None:
         raise RunFolderError(f"{files.path}: part '{plan.name}' has no contract; run it first")
     replies = RawReplies(files.file(f"{plan.name}.gen.jsonl"))
     failures = read_failures(files.file(f"{plan.name}.errors.jsonl"))
+    still_open = {key: failure for key, failure in failures.items() if key not in replies}
     items = {str(item.id): item for item in plan.list.items}
     keys = (key_of(id, repeat) for repeat in range(plan.repeats) for id in items)
     with files.replace(f"{plan.name}.jsonl") as line:
 
         def answers() -> Iterator[Answer]:
-            for answer in graded(plan.task, items, replies.get(keys)):
-                line(to_json(answer))
-                yield answer
+            for outcome in graded(plan.task, items, replies.get(keys), workers):
+                if isinstance(outcome, FailedRequest):
+                    still_open[key_of(outcome.id, outcome.repeat)] = outcome
+                    files.log(f"no verdict on id {outcome.id}: {outcome.message}", plan.name)
+                    continue
+                line(to_json(outcome))
+                yield outcome
 
-        open_failures = {key: f for key, f in failures.items() if key not in replies}
-        summary = summarize(plan.task, label, contract, answers(), open_failures)
+        summary = summarize(plan.task, label, contract, answers(), still_open)
     files.write(f"{plan.name}.summary.json", summary.model_dump_json(indent=2))
     return summary
 

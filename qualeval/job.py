@@ -23,6 +23,7 @@ class RunOptions:
     limit: int | None = None
     repetition: bool = False
     schedule: Schedule = "default"
+    unsafe_no_sandbox: bool = False
 
 
 def job_name(label: str) -> str:

@@ -43,6 +43,8 @@ class PartPlan:
     thinking_object: Json | None
     repeats: int
     limits: tuple[str, ...]
+    sandbox: str | None = None
+    """What its programs are run in, where grading runs any."""
 
     @property
     def name(self) -> str:
@@ -122,9 +124,10 @@ def plan_part(
     lists: str | None = None,
     limit: int | None = None,
     making: Making | None = None,
+    sandbox: str | None = None,
 ) -> PartPlan:
     """The plan of one part; `folder` is the card's, `lists` and `limit` come from the command.
-    `making` is what the lists of some parts are made with.
+    `making` is what the lists of some parts are made with, `sandbox` names what programs run in.
 
     Raises ListError when the list cannot be read, is not the pinned one, or may not be fetched;
     CardError when a list has to be made and nothing can count tokens.
@@ -154,6 +157,7 @@ def plan_part(
         thinking_object=card.thinking.of(task.thinking),
         repeats=settings.repeats,
         limits=tuple(limits),
+        sandbox=sandbox if task.runs_code else None,
     )
 
 

@@ -90,7 +90,7 @@ def conditions_now(stored: Conditions, plan: PartPlan) -> Conditions:
     """The conditions that this program makes of the plan.
 
     What no plan can tell is taken as stored: where the sampling comes from, how a user's list file
-    was called, tokenizer and sandbox.
+    was called, and the tokenizer.
     """
     server = Server(base_url="http://127.0.0.1/v1", model=plan.model)
     card = Card(label="-", server=server, sampling_source=stored.sampling_source)
@@ -101,7 +101,6 @@ def conditions_now(stored: Conditions, plan: PartPlan) -> Conditions:
         "list": made.list.model_copy(update=named),
         "token_counts": stored.token_counts,
         "tokenizer_sha256": stored.tokenizer_sha256,
-        "sandbox": stored.sandbox,
     }
     return made.model_copy(update=as_stored)
 

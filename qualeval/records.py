@@ -219,6 +219,13 @@ class Contract(Record):
     sessions: tuple[Session, ...] = ()
 
 
+NO_SANDBOX = "NONE"
+"""How a contract's `sandbox` begins where programs ran without one."""
+
+INFRA_ERROR = "infra_error"
+"""Kind of a FailedRequest that was answered, but whose verdict could not be had: our fault."""
+
+
 class Count(Record):
     """k of n."""
 
@@ -313,9 +320,15 @@ class Summary(Record):
     sampling: Json
     sampling_source: str | None
     prompt_cache: str
+    sandbox: str | None = None
     conditions_sha256: str
     warnings: tuple[str, ...]
     rows: tuple["Summary", ...] = ()
+
+    @property
+    def replies(self) -> int:
+        """Replies that were graded, or could not be."""
+        return self.answered + self.error_kinds.get(INFRA_ERROR, 0)
 
 
 class Totals(Record):

@@ -1,19 +1,21 @@
 """`qualeval grade RUN`: grade again from the raw replies; no server, no card.
 
 Writes `<part>.jsonl`, `<part>.summary.json`, `summary.json` and `summary.md`; raw replies, errors,
-lists and the card stay as they are. The contract is touched in one case only: where the grader has
-another version than the one that graded before, the contract's `grader` (with the suite it belongs
-to, and the hash of the conditions) becomes the one whose verdicts now stand in `<part>.jsonl`, and
-run.log keeps the old name. Any other condition that this program would set differently is refused:
-the answers were given under it.
+lists and the card stay as they are. The contract is touched in two cases only: where the grader has
+another version than the one that graded before, or programs are run in another sandbox. Then the
+contract's `grader` (with the suite it belongs to), `sandbox` and the hash of the conditions become
+those of the verdicts that now stand in `<part>.jsonl`, and run.log keeps the old name. Any other
+condition that this program would set differently is refused: the answers were given under it.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
 
+from qualeval.code_workers import CodeWorkers, sandbox_for
 from qualeval.contract import differences, new_contract
 from qualeval.errors import ContractError, OptionError
 from qualeval.grading import finish_part, write_run_summary
@@ -33,14 +35,13 @@ from qualeval.runfolder import RunFolder, read_summary
 from qualeval.summarize import summarize_run
 from qualeval.table import text_table
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import Task, without_measured
 
 NAMED = 5
 """Ids that are named for each kind of change."""
 
 DECIDED = ("right", "cut_off", "rule", "extracted", "partial")
 """What makes a verdict; `reason` and `details` explain it."""
-
-EXPLAINED = ("reason", "details")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,14 @@ class Graded:
     reply: str
 
     @classmethod
-    def of(cls, answer: Json) -> "Graded":
-        """What a line of `<part>.jsonl` says."""
+    def of(cls, task: Task, answer: Json) -> "Graded":
+        """What a line of `<part>.jsonl` says; times that were measured are no part of it."""
+        details = answer.get("details")
+        if isinstance(details, dict):
+            details = without_measured(task, details)
         return cls(
             verdict=tuple(answer.get(name) for name in DECIDED),
-            explanation=sha256_of([answer.get(name) for name in EXPLAINED]),
+            explanation=sha256_of([answer.get("reason"), details]),
             reply=sha256_of({name: answer.get(name) for name in RawReply.model_fields}),
         )
 
@@ -68,7 +72,9 @@ class Graded:
         return f"{said} ({str(rule)[:40]})".encode("ascii", "backslashreplace").decode()
 
 
-def grade_command(run: Path, parts: str | None) -> tuple[list[str], int]:
+def grade_command(
+    run: Path, parts: str | None, *, unsafe_no_sandbox: bool = False
+) -> tuple[list[str], int]:
     """Grade the parts of a run again: what changed and the table, and the exit code.
 
     0 when all of them are complete, 1 when one is not. Raises QualevalError (exit 2) before
@@ -78,16 +84,22 @@ def grade_command(run: Path, parts: str | None) -> tuple[list[str], int]:
     stored = {name: open_part(run, name) for name in names}
     for name, part in stored.items():
         _refuse_other_conditions(run, name, part)
+    sandbox = sandbox_for(names, unsafe=unsafe_no_sandbox)
     lines: list[str] = []
     label = label_of(run)
-    with RunFolder(run) as files:
+    with ExitStack() as stack:
+        files = stack.enter_context(RunFolder(run))
+        workers = stack.enter_context(CodeWorkers(sandbox, files.log)) if sandbox else None
+        if workers is not None:
+            workers.use_all_cores()
         job = {name: None if name in names else read_summary(run, name) for name in TASKS}
         summaries = {}
         for name, part in stored.items():
             part.plan.task.prepare()
             before = dict(_graded(run, name))
-            old = _take_this_grader(files, name, part)
-            summaries[name] = finish_part(files, part.plan, label)
+            held_by = sandbox.name if sandbox and part.plan.task.runs_code else None
+            old = _take_this_grader(files, name, part, held_by)
+            summaries[name] = finish_part(files, part.plan, label, workers)
             grader = part.plan.task.grader
             why = f"{grader} in place of {old}" if old else f"that is what {grader} says"
             lines += _changes(name, before, dict(_graded(run, name)), why)
@@ -132,18 +144,23 @@ def _refuse_other_conditions(run: Path, name: str, part: StoredPart) -> None:
         )
 
 
-def _take_this_grader(files: RunFolder, name: str, part: StoredPart) -> str | None:
-    """Put this program's grader into the contract; the name of the old one if it was another.
+def _take_this_grader(
+    files: RunFolder, name: str, part: StoredPart, sandbox: str | None
+) -> str | None:
+    """Put this program's grader into the contract, and what programs are run in now; the name of
+    the old grader if it was another.
 
     The contract comes before the answers: killed in between, the next `grade` makes it true.
     """
     old, here = part.conditions.grader, conditions_now(part.conditions, part.plan)
-    if old == here.grader:
+    here = here.model_copy(update={"sandbox": sandbox})
+    if old == here.grader and part.conditions.sandbox == sandbox:
         return None
     renewed = new_contract(here).model_copy(update={"sessions": part.contract.sessions})
-    files.log(f"graded again with {here.grader} ({here.suite}) in place of {old}", name)
+    inside = f", in {sandbox}" if sandbox else ""
+    files.log(f"graded again with {here.grader} ({here.suite}){inside} in place of {old}", name)
     files.write(f"{name}.contract.json", renewed.model_dump_json(indent=2))
-    return old
+    return old if old != here.grader else None
 
 
 def _graded(run: Path, name: str) -> Iterator[tuple[Key, Graded]]:
@@ -151,7 +168,7 @@ def _graded(run: Path, name: str) -> Iterator[tuple[Key, Graded]]:
     for key in lines.in_order():
         answer = lines.get(key)
         if answer is not None:
-            yield key, Graded.of(answer)
+            yield key, Graded.of(TASKS[name], answer)
 
 
 def _changes(

@@ -60,4 +60,5 @@ def reopen(folder: Path, part: str) -> PartPlan:
         thinking_object=conditions.thinking_object,
         repeats=conditions.repeats,
         limits=conditions.limits,
+        sandbox=conditions.sandbox,
     )

@@ -6,7 +6,7 @@ their order, and makes sure that what was answered stays on disk whatever ends t
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -18,6 +18,7 @@ from qualeval import contract as contracts
 from qualeval.card import Card, Endpoint
 from qualeval.card_server import CardServer
 from qualeval.client import ModelClient, ssl_for
+from qualeval.code_workers import CodeWorkers, sandbox_for
 from qualeval.errors import (
     DiskError,
     InputError,
@@ -135,14 +136,19 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
     the run early stands in the outcome.
     """
     names = chosen_parts(options.parts)
+    sandbox = sandbox_for(names, unsafe=options.unsafe_no_sandbox)
+    held_by = sandbox.name if sandbox else None
     # Lists first: one that is not at hand must not leave a folder behind, nor cost server time.
     plans = {
-        name: plan_part(card, name, folder, options.lists, options.limit)
+        name: plan_part(card, name, folder, options.lists, options.limit, sandbox=held_by)
         for name in names
         if TASKS[name].maker is None
     }
     path = run_path(card, options, names)
-    with RunFolder(path) as files, CardServer(card, files.file("server.log")) as server:
+    with ExitStack() as stack:
+        files = stack.enter_context(RunFolder(path))
+        server = stack.enter_context(CardServer(card, files.file("server.log")))
+        workers = stack.enter_context(CodeWorkers(sandbox, files.log)) if sandbox else None
         making = Making(path, server.counting)
         for name in names:
             for line in files.repair(name):
@@ -151,7 +157,7 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
             if name not in plans:
                 plans[name] = plan_part(card, name, folder, options.lists, options.limit, making)
         ordered = [plans[name] for name in names]
-        return RunSession(card, server, ordered, files, options, watcher).run()
+        return RunSession(card, server, ordered, files, options, watcher, workers).run()
 
 
 class RunSession:
@@ -165,6 +171,7 @@ class RunSession:
         files: RunFolder,
         options: RunOptions,
         watcher: Watcher,
+        workers: CodeWorkers | None,
     ) -> None:
         self.card = card
         self.server = server
@@ -172,6 +179,7 @@ class RunSession:
         self.files = files
         self.options = options
         self.watcher = watcher
+        self.workers = workers
         self.stopped: str | None = None
         self.interrupted = False
 
@@ -357,8 +365,7 @@ class RunSession:
         part.last_outcome = monotonic()
         if isinstance(outcome, Completion):
             self.files.append(part.plan.name, "gen", RawReply.of(request, outcome))
-            verdict = part.plan.task.grade(part.items[str(request.id)], outcome)
-            self.watcher.answered(part.plan.name, verdict)
+            self._grade_for_watcher(part, request, outcome)
             part.ended_alike(None)
             return
         failed = FailedRequest(
@@ -374,6 +381,17 @@ class RunSession:
         if part.ended_alike(failed.kind) and not part.stopped:
             part.stopped = f"the first requests all failed alike: {failed.message}"
             self.say(f"stopped: {part.stopped}", part.plan.name)
+
+    def _grade_for_watcher(self, part: PartRun, request: Request, completion: Completion) -> None:
+        """Show how an answer looks; a program is judged beside the run, and shown when it is."""
+        task, item = part.plan.task, part.items[str(request.id)]
+        if self.workers is not None and task.runs_code:
+            self.workers.begin(task, item, completion, request.repeat, tell=True)
+        else:
+            self.watcher.answered(task.name, task.grade(item, completion))
+        if self.workers is not None:
+            for name, verdict in self.workers.told():
+                self.watcher.answered(name, verdict)
 
     def _close_part(self, part: PartRun) -> None:
         """Write the end of the session into the contract."""
@@ -402,11 +420,28 @@ class RunSession:
             self.say(f"left out of summary.json: {error}", name)
             return None
 
+    def _judge_the_rest(self) -> None:
+        """Wait for the programs that are still judged; not when somebody wants it to end."""
+        if self.workers is None:
+            return
+        try:
+            if not self.interrupted:
+                self.workers.use_all_cores()
+                for name, verdict in self.workers.told(wait=True):
+                    self.watcher.answered(name, verdict)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.stopped = "interrupted; run the same command again to go on"
+        if self.interrupted:
+            self.workers.stop()
+
     def _outcome(self) -> RunOutcome:
+        self._judge_the_rest()
         summaries: dict[str, Summary] = {}
         for plan in self.plans:
             if self._contract_exists(plan):
-                summaries[plan.name] = finish_part(self.files, plan, self.card.label)
+                done = finish_part(self.files, plan, self.card.label, self.workers)
+                summaries[plan.name] = done
         job = {name: summaries.get(name) or self._earlier(name) for name in TASKS}
         write_run_summary(self.files, self.card.label, job)
         asked = summarize_run(self.card.label, summaries)

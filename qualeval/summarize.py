@@ -14,6 +14,7 @@ from typing import Literal
 from qualeval import stats
 from qualeval.contract import Conditions
 from qualeval.records import (
+    NO_SANDBOX,
     AmongFinished,
     Answer,
     CacheCheck,
@@ -108,7 +109,7 @@ def summarize(
         if (row := task.row_of(answer.id)) in rows:
             rows[row].add(answer, beside)
     n = conditions.list.items * conditions.repeats
-    failed = list(failures.values())
+    failed = list(failures.values())  # now, since some are found by grading
     summary = Summary.model_validate(
         {
             "part": task.name,
@@ -129,6 +130,7 @@ def summarize(
             "sampling": conditions.sampling,
             "sampling_source": conditions.sampling_source,
             "prompt_cache": conditions.prompt_cache,
+            "sandbox": conditions.sandbox,
             "conditions_sha256": contract.conditions_sha256,
             "warnings": tuple(_warnings(whole, conditions, contract.sessions)),
         }
@@ -275,6 +277,8 @@ def _cache_check(cached: Sequence[int | None]) -> CacheCheck:
 def _warnings(tally: Tally, conditions: Conditions, sessions: Sequence[Session]) -> Iterable[str]:
     """What a reader of the row must know, with the count."""
     answered = tally.answered
+    if conditions.sandbox is not None and conditions.sandbox.startswith(NO_SANDBOX):
+        yield "programs ran without a sandbox (--unsafe-no-sandbox) and could do anything"
     if conditions.thinking == "off" and tally.with_reasoning:
         yield f"thinking is off, yet {tally.with_reasoning} of {answered} answers have reasoning"
     if conditions.thinking == "on" and tally.with_reasoning < answered:

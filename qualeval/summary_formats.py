@@ -1,4 +1,4 @@
-"""`qualeval summarize RUN --format table|md|csv|json`: the numbers of a run in other shapes."""
+"""`qualeval summarize RUN --format table|md|csv|json|model-index`: the numbers in other shapes."""
 
 import csv
 import io
@@ -10,10 +10,11 @@ from qualeval.errors import OptionError, RunFolderError, did_you_mean
 from qualeval.grading import graded
 from qualeval.publish import bundle_summary, is_bundle
 from qualeval.recheck import label_of, open_part, started_parts, whole_lines
-from qualeval.records import NOT_COMPARABLE, RunSummary, Summary, key_of
+from qualeval.records import NOT_COMPARABLE, Answer, RunSummary, Summary, key_of
 from qualeval.runfolder import RawReplies, read_failures, read_summary
 from qualeval.summarize import summarize, summarize_run
-from qualeval.table import markdown_table, text_table
+from qualeval.table import markdown_table, percent_of, points, text_table
+from qualeval.tasks import TASKS
 
 COLUMNS = (
     ("label", "model", "part", "title", "subtitle", "status", "incomplete_because")
@@ -56,8 +57,13 @@ def _part(run: Path, name: str, label: str) -> Summary:
     if is_bundle(run):
         return bundle_summary(run, name)
     stored = read_summary(run, name)
-    if stored is not None and stored.answered == whole_lines(run / f"{name}.gen.jsonl"):
+    if stored is not None and stored.replies == whole_lines(run / f"{name}.gen.jsonl"):
         return stored
+    if TASKS[name].runs_code:
+        raise RunFolderError(
+            f"{run}: part '{name}' has replies that were not judged yet, and judging runs "
+            f"programs; do that first: qualeval grade {run}"
+        )
     part = open_part(run, name)
     task, items = part.plan.task, {str(item.id): item for item in part.plan.list.items}
     if task.grader != part.conditions.grader:
@@ -70,7 +76,7 @@ def _part(run: Path, name: str, label: str) -> Summary:
     keys = [key_of(id, repeat) for repeat in range(part.plan.repeats) for id in items]
     failures = read_failures(run / f"{name}.errors.jsonl")
     still_open = {key: failed for key, failed in failures.items() if key not in replies}
-    answers = graded(task, items, replies.get(iter(keys)))
+    answers = (a for a in graded(task, items, replies.get(iter(keys))) if isinstance(a, Answer))
     return summarize(task, label, part.contract, answers, still_open)
 
 
@@ -107,10 +113,75 @@ def json_text(run: RunSummary) -> str:
     return run.model_dump_json(indent=2)
 
 
+def model_index(run: RunSummary) -> str:
+    """The block for the metadata of a model card on the Hugging Face hub.
+
+    https://github.com/huggingface/hub-docs/blob/main/modelcard.md. Values are the percent that the
+    table prints. Incomplete parts are named in a comment and have no value; a sample list is called
+    one in the name of its data set, which is never that of the benchmark. ASCII only.
+    """
+    import yaml
+
+    parts = list(run.parts.values())
+    rows = [row for part in parts for row in part.rows or (part,)]
+    model = parts[0].model if parts else run.label
+    results = [_index_result(row) for row in rows if row.accuracy is not None]
+    block = {"model-index": [{"name": model, "results": results}]}
+    suites = ", ".join(dict.fromkeys(part.suite for part in parts))
+    comments = [
+        "For the metadata at the top of a model card, between its lines `---`.",
+        f"{suites}, {NOT_COMPARABLE}.",
+        "To each result add `source: {name: .., url: ..}`: the page with the raw answers.",
+    ]
+    for row in rows:
+        if row.accuracy is None:
+            comments.append(f"Left out, incomplete: {row.title} ({row.incomplete_because}).")
+    said = "".join(f"# {line}\n" for line in comments)
+    return said + yaml.safe_dump(block, sort_keys=False, width=1000)
+
+
+def _index_result(row: Summary) -> dict[str, object]:
+    """One result. Rows of one data set may be merged by the hub's tools, so the metric's own name
+    says which row it is.
+    """
+    source = TASKS[row.part].source
+    official = row.list.startswith("qualeval/")
+    name = f"{row.title} ({'sample list, not a benchmark result; ' * row.sample_list}{row.suite})"
+    dataset: dict[str, object] = {"name": name, "type": row.list}
+    if official and source.dataset:
+        dataset["type"] = source.dataset
+        given = {"config": source.config, "split": source.split}
+        dataset |= {field: value for field, value in given.items() if value}
+    dataset["args"] = {"list": row.list}
+    args = {
+        "right": row.right,
+        "n": row.n,
+        "cut_off": row.cut_off,
+        "confidence": row.confidence,
+        "ci_low": float(points(row.ci_low or 0.0)),
+        "ci_high": float(points(row.ci_high or 0.0)),
+        "max_tokens": row.max_tokens,
+        "thinking": row.thinking,
+        "seed": row.seed,
+        "sampling": row.sampling,
+    }
+    if row.limits:
+        args["not_the_published_limits"] = list(row.limits)
+    metric = {
+        "type": "accuracy",
+        "value": float(percent_of(row.right, row.n)),
+        "name": f"{row.title}, {row.subtitle}: % right, cut off counts as wrong",
+        "args": args,
+    }
+    task = {"type": "text-generation", "name": "Text generation"}
+    return {"task": task, "dataset": dataset, "metrics": [metric]}
+
+
 WRITERS: Mapping[str, Callable[[RunSummary], str]] = {
     "table": text_table,
     "md": markdown_table,
     "csv": csv_table,
     "json": json_text,
+    "model-index": model_index,
 }
 """What `--format` takes."""

@@ -11,6 +11,7 @@ question or a reply is ever shown, only its length and hash.
 
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from qualeval import __version__
+from qualeval.code_workers import CodeWorkers, verdict_of, workers_to_check
 from qualeval.contract import Conditions
 from qualeval.errors import ListError, RequestError, RunFolderError
 from qualeval.findings import NOTHING, SHOWN_CHARACTERS, Findings, equal, excerpts, lines_of
@@ -45,6 +47,7 @@ from qualeval.records import (
     RawReply,
     RunSummary,
     Summary,
+    Verdict,
     key_of,
     sha256_of,
 )
@@ -54,6 +57,7 @@ from qualeval.runfolder import RawReplies, read_failures, read_lines
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import without_measured
 
 
 def verify_command(run: Path) -> tuple[list[str], int]:
@@ -82,15 +86,16 @@ def verify(run: Path) -> Findings:
     """Compare everything that a run stores with what its raw files give. Raises RunFolderError."""
     names, found = started_parts(run), Findings()
     summaries = {}
-    for name in names:
-        found.parts += 1
-        try:
-            summary = _Part(run, name, found).verify()
-        except RunFolderError as error:
-            found.fault(_in_run(run, error), "", "")
-            continue
-        if summary is not None:
-            summaries[name] = summary
+    with workers_to_check(names, found.unchecked) as workers:
+        for name in names:
+            found.parts += 1
+            try:
+                summary = _Part(run, name, found, workers).verify()
+            except RunFolderError as error:
+                found.fault(_in_run(run, error), "", "")
+                continue
+            if summary is not None:
+                summaries[name] = summary
     _check_strays(run, names, found)
     _check_run(run, summaries, found)
     return found
@@ -117,8 +122,8 @@ def _check_strays(run: Path, names: tuple[str, ...], found: Findings) -> None:
 class _Part:
     """One part under check."""
 
-    def __init__(self, run: Path, name: str, found: Findings) -> None:
-        self.run, self.name, self.found = run, name, found
+    def __init__(self, run: Path, name: str, found: Findings, workers: CodeWorkers | None) -> None:
+        self.run, self.name, self.found, self.workers = run, name, found, workers
         self.task = TASKS[name]
         self.gen, self.file = f"{name}.gen.jsonl", f"{name}.jsonl"
         self.contract, self.conditions = contract_of(run, name)
@@ -277,6 +282,10 @@ class _Part:
 
     def _recomputed(self, replies: RawReplies, keys: list[Key]) -> Iterator[Answer]:
         """Every answer made again from its raw line; each is compared with the stored one."""
+        if self.workers is not None and self.task.runs_code and self.same_grader:
+            for raw in replies.get(iter(keys)):  # all at once, several at a time
+                if str(raw.id) in self.items:
+                    self._begin(self.workers, raw)
         for raw in replies.get(iter(keys)):
             key = key_of(raw.id, raw.repeat)
             stored = self.answers.get(key)
@@ -296,7 +305,9 @@ class _Part:
         with suppress(RequestError):  # an end that is none was named with its raw line
             raw = raw.model_copy(update={"cut_by": true_end(raw, self.conditions.max_tokens)})
         if item is not None and self.same_grader:
-            return Answer.of_verdict(raw, item, self.task.grade(item, raw.completion()))
+            verdict = self._verdict(item, raw)
+            if verdict is not None:
+                return Answer.of_verdict(raw, item, verdict)
         try:
             return None if stored is None else Answer.model_validate(stored | dict(raw))
         except ValidationError as error:
@@ -305,8 +316,26 @@ class _Part:
             self.found.fault(self.file, _place(key_of(raw.id, raw.repeat)), what, fault["msg"])
             return None
 
+    def _verdict(self, item: Item, raw: RawReply) -> Verdict | None:
+        """The verdict on a raw line; None where its program cannot be run here."""
+        if not self.task.runs_code:
+            return self.task.grade(item, raw.completion())
+        if self.workers is None:
+            return None
+        verdict = verdict_of(self._begin(self.workers, raw))
+        if verdict is None:
+            self.found.unchecked.append(f"part '{self.name}': id {raw.id}: the sandbox failed")
+        return verdict
+
+    def _begin(self, workers: CodeWorkers, raw: RawReply) -> Future[Verdict]:
+        item = self.items[str(raw.id)]
+        return workers.begin(self.task, item, raw.completion(), raw.repeat)
+
     def _compare(self, key: Key, stored: Json, answer: Answer) -> None:
         recomputed = answer.model_dump(mode="json")
+        for side in (recomputed, stored):
+            if isinstance(details := side.get("details"), dict):
+                side["details"] = without_measured(self.task, details)
         for name in dict.fromkeys((*recomputed, *stored)):
             there, here = stored.get(name, NOTHING), recomputed.get(name, NOTHING)
             if not equal(there, here):

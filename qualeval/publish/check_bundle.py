@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from qualeval.code_workers import CodeWorkers, verdict_of, workers_to_check
 from qualeval.errors import ListError, RunFolderError
 from qualeval.findings import Findings, lines_of
 from qualeval.publish.manifest import MANIFEST, REPORT
@@ -22,11 +23,12 @@ from qualeval.publish.publishing import is_bundle
 from qualeval.publish.schema import PublishedAnswer
 from qualeval.publish.sources import file_sha256
 from qualeval.recheck import contract_of, label_of, list_not_here, object_in, started_parts
-from qualeval.records import Answer, Item, Json, Summary, sha256_of
+from qualeval.records import Answer, Item, Json, Summary, Verdict, sha256_of
 from qualeval.reopen import reopen
 from qualeval.runfolder import read_lines
 from qualeval.summarize import summarize, summarize_run
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import without_measured
 
 VERDICT = ("extracted", "rule", "right", "partial", "cut_off", "reason", "details")
 
@@ -129,6 +131,20 @@ def _check_part(check: _Check, part: str) -> Summary:
 
 def _grade_again(check: _Check, part: str) -> None:
     items, why = _items(check.bundle, part)
+    unchecked: list[str] = []
+    with workers_to_check([part] if items else [], unchecked) as workers:
+        if unchecked:
+            items, why = {}, unchecked[0]
+        _grade_all_again(check, part, items, why, workers)
+
+
+def _grade_all_again(
+    check: _Check,
+    part: str,
+    items: dict[str, Item],
+    why: str | None,
+    workers: CodeWorkers | None,
+) -> None:
     for record in _records(check.bundle, part):
         item = items.get(str(record.id))
         if record.withheld or not record.whole:
@@ -137,8 +153,21 @@ def _grade_again(check: _Check, part: str) -> None:
         elif item is None:
             check.not_graded[why or f"part '{part}': not in its list"] += 1
         else:
+            verdict = _verdict(part, record, item, workers)
+            if verdict is None:
+                check.not_graded[f"part '{part}': the sandbox failed"] += 1
+                continue
             check.graded += 1
-            _compare(check, part, record, item)
+            _compare(check, part, record, item, verdict)
+
+
+def _verdict(
+    part: str, record: PublishedAnswer, item: Item, workers: CodeWorkers | None
+) -> Verdict | None:
+    completion = record.answer().completion()
+    if workers is None:
+        return TASKS[part].grade(item, completion)
+    return verdict_of(workers.begin(TASKS[part], item, completion, record.repeat))
 
 
 def _items(bundle: Path, part: str) -> tuple[dict[str, Item], str | None]:
@@ -160,11 +189,14 @@ def _items(bundle: Path, part: str) -> tuple[dict[str, Item], str | None]:
     return {str(item.id): item for item in plan.list.items}, None
 
 
-def _compare(check: _Check, part: str, record: PublishedAnswer, item: Item) -> None:
-    answer = record.answer()
-    verdict = TASKS[part].grade(item, answer.completion())
-    made = Answer.of_verdict(answer, item, verdict).model_dump(mode="json")
+def _compare(
+    check: _Check, part: str, record: PublishedAnswer, item: Item, verdict: Verdict
+) -> None:
+    made = Answer.of_verdict(record.answer(), item, verdict).model_dump(mode="json")
     stored = record.model_dump(mode="json")
+    for side in (made, stored):
+        if isinstance(details := side.get("details"), dict):
+            side["details"] = without_measured(TASKS[part], details)
     redacted = {r.field.partition(".")[0].partition("[")[0] for r in record.redactions}
     for name in VERDICT:
         if name not in redacted:

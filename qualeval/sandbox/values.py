@@ -5,9 +5,7 @@ from typing import Literal, Protocol
 
 MIB = 1024**2
 
-RunStatus = Literal[
-    "exited", "signaled", "cpu_limit", "wall_limit", "memory_limit", "output_limit"
-]
+RunStatus = Literal["exited", "signaled", "cpu_limit", "wall_limit", "memory_limit", "output_limit"]
 """How a program ended: by itself, by a signal that nobody of ours sent, or by a limit."""
 
 

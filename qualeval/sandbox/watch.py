@@ -1,0 +1,130 @@
+"""What the processes of a program use, read from /proc while it runs."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from qualeval.sandbox.values import Limits, RunStatus
+
+PROC = Path("/proc")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+STARVED = 5
+"""However long a program waits for a core, this many wall limits are the end."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Watches everything below `zygote` from the moment `started` (of `monotonic`)."""
+
+    zygote: int
+    limits: Limits
+    started: float
+    cpu_seconds: float = field(default=0.0, init=False)
+    memory_bytes: int = field(default=0, init=False)
+    seconds_of_a_look: float = field(default=0.0, init=False)
+
+    def broken_limit(self) -> RunStatus | None:
+        """The limit that the program is beyond at this moment, if any."""
+        before = monotonic()
+        processes = list(descendants(self.zygote))
+        self.cpu_seconds = max(self.cpu_seconds, sum(map(cpu_seconds, processes)))
+        self.memory_bytes = max(self.memory_bytes, self._memory(processes))
+        if self.cpu_seconds > self.limits.cpu_seconds:
+            return "cpu_limit"
+        if self.memory_bytes > self.limits.memory_bytes:
+            return "memory_limit"
+        wall = before - self.started
+        if wall > self.limits.wall_seconds:
+            waited = sum(map(seconds_waited, processes))
+            if (
+                wall - waited > self.limits.wall_seconds
+                or wall > STARVED * self.limits.wall_seconds
+            ):
+                return "wall_limit"
+        self.seconds_of_a_look = monotonic() - before
+        return None
+
+    def _memory(self, processes: list[int]) -> int:
+        """Bytes in memory. Pages that processes share are counted once where it could matter."""
+        resident = sum(map(resident_bytes, processes))
+        if resident <= self.limits.memory_bytes:
+            return resident
+        return sum(map(proportional_bytes, processes))
+
+
+def descendants(root: int) -> Iterator[int]:
+    """Process ids of all that `root` started, and what those started, as they are now."""
+    waiting = [root]
+    while waiting:
+        children = list(children_of(waiting.pop()))
+        yield from children
+        waiting += children
+
+
+def children_of(pid: int) -> Iterator[int]:
+    """Process ids of the children of all threads of a process."""
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                yield from map(int, _read(f"{pid}/task/{thread}/children").split())
+
+
+def _read(name: str) -> bytes:
+    with open(PROC / name, "rb") as file:
+        return file.read()
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU of a process and of the children that it has waited for; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError):
+        # The name in parentheses may hold anything.
+        fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
+        return sum(map(int, fields[11:15])) / TICKS_PER_SECOND
+    return 0.0
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory of a process, shared pages included; 0 when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(_read(f"{pid}/statm").split()[1]) * PAGE_BYTES
+    return 0
+
+
+def proportional_bytes(pid: int) -> int:
+    """Memory of a process, each page divided among those that share it.
+
+    All of it where the kernel does not tell.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        for line in _read(f"{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return resident_bytes(pid)
+
+
+def seconds_waited(pid: int) -> float:
+    """How long the threads of a process were ready to run and had no core."""
+    waited = 0
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                waited += int(_read(f"{pid}/task/{thread}/schedstat").split()[1])
+    return waited / 1e9
+
+
+def tasks_of_user(pid: int) -> int:
+    """Threads of all processes of the user that `pid` runs as: what RLIMIT_NPROC counts."""
+    with contextlib.suppress(OSError):
+        user = os.stat(PROC / str(pid)).st_uid
+        tasks = 0
+        for entry in os.scandir(PROC):
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and entry.stat().st_uid == user:
+                    tasks += len(os.listdir(f"{entry.path}/task"))
+        return tasks
+    return 0
