@@ -5,6 +5,7 @@ Everything heavy is imported inside the commands, so that `--help` answers at on
 
 import functools
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -135,7 +136,7 @@ def run(
 
     options = RunOptions(
         runs=runs,
-        command=" ".join(["qualeval", *sys.argv[1:]]),
+        command=shlex.join(["qualeval", *sys.argv[1:]]),
         parts=parts,
         job=job,
         lists=lists.value if lists else None,
@@ -286,7 +287,7 @@ def grade(
 def summarize(
     run: RunPath,
     format: Annotated[
-        str, typer.Option(metavar="table|md|csv|json", help="How to print it.")
+        str, typer.Option(metavar="table|md|csv|json|model-index", help="How to print it.")
     ] = "table",
 ) -> None:
     """Print the numbers of a run."""
@@ -325,6 +326,26 @@ def publish(
     from qualeval.publish import publish_command
 
     _show(*publish_command(run, to, check=check))
+
+
+@app.command()
+@ends_with_its_code
+def report(
+    run: RunPath,
+    new: Annotated[
+        Path | None, typer.Argument(metavar="NEW", help="Another run, to show what changed.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="The page; default: in the folder.")
+    ] = None,
+    with_prompts: Annotated[
+        bool, typer.Option("--with-prompts", help="Put gated questions in too: not to publish.")
+    ] = False,
+) -> None:
+    """Write a page to look at: the table, the conditions, every answer."""
+    from qualeval.report import report_command
+
+    _show(*report_command(run, new, out, with_prompts=with_prompts))
 
 
 @app.command()

@@ -29,15 +29,15 @@ def in_format(result: Comparison, format: str) -> str:
 
 def text(result: Comparison) -> str:
     """The whole comparison as aligned text."""
-    body = [HEAD, *(cells for row in result.rows for cells in _cells_of(row, result))]
+    body = [HEAD, *(cells for row in result.rows for cells in rows_of(row, result))]
     flips = [line for row in result.rows for line in _flip_lines(row)]
     blocks = [
         _head(result),
         aligned(body),
-        _notes(result),
+        notes(result),
         flips,
-        _same_except(result),
-        _footer(result),
+        same_except(result),
+        footer(result),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
@@ -47,12 +47,12 @@ def markdown(result: Comparison) -> str:
     head = ("part", *HEAD[1:])
     lines = [cells_of(head), cells_of(["---"] + ["---:"] * (len(head) - 1))]
     for row in result.rows:
-        for cells in _cells_of(row, result):
+        for cells in rows_of(row, result):
             filled = [*cells, *[""] * (len(head) - len(cells))]
             lines.append(cells_of(map(escaped, filled)))
     flips = [escaped(line) for row in result.rows for line in _flip_lines(row)]
     folded = ["<details><summary>Flips</summary>", "", *_bullets(flips), "", "</details>"]
-    said = [*_notes(result), *_same_except(result), *_footer(result)]
+    said = [*notes(result), *same_except(result), *footer(result)]
     blocks = [
         _bullets(map(escaped, _head(result))),
         lines,
@@ -81,7 +81,7 @@ def _head(result: Comparison) -> list[str]:
     return lines
 
 
-def _notes(result: Comparison) -> list[str]:
+def notes(result: Comparison) -> list[str]:
     lines = []
     if result.gate is not None:
         word = result.gate.replace("within M", f"within {result.margin:g} points")
@@ -102,7 +102,7 @@ def _notes(result: Comparison) -> list[str]:
     return lines
 
 
-def _same_except(result: Comparison) -> list[str]:
+def same_except(result: Comparison) -> list[str]:
     lines = []
     if result.allowed:
         lines.append("ALLOWED TO DIFFER, so the scores answer different questions:")
@@ -123,7 +123,7 @@ def _difference(difference: Difference, result: Comparison) -> str:
     return f"  {difference.field}{where}: {values}"
 
 
-def _footer(result: Comparison) -> list[str]:
+def footer(result: Comparison) -> list[str]:
     source = result.margin_source
     if source == "default":
         source = "the default; --gate or gate.margin_points of the card set another"
@@ -150,7 +150,7 @@ def _footer(result: Comparison) -> list[str]:
 # The table
 
 
-def _cells_of(row: Row, result: Comparison) -> Iterator[Cells]:
+def rows_of(row: Row, result: Comparison) -> Iterator[Cells]:
     """Lines of one row: its figures under its name, or one line a pair under its name."""
     if len(result.runs) == 2:
         yield (_title(row), *_figures(row.pairs[0], row.verdict, result.margin))

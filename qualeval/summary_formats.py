@@ -153,7 +153,7 @@ def _index_result(row: Summary) -> dict[str, object]:
         given = {"config": source.config, "split": source.split}
         dataset |= {field: value for field, value in given.items() if value}
     dataset["args"] = {"list": row.list}
-    args = {
+    args: dict[str, object] = {
         "right": row.right,
         "n": row.n,
         "cut_off": row.cut_off,

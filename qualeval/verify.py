@@ -211,9 +211,10 @@ class _Part:
         ids: list[str] | None = list(self.items) or None
         listed = TASKS[self.name].maker is None and self.conditions.list.kind == "official"
         if ids is None and listed:
-            pin = pin_of(self.name)
-            if pin.sha256 == self.conditions.list.sha256:
-                ids = [str(row.id) for row in pin.rows]
+            with suppress(ListError):  # a list that is locked on this machine, and is not here
+                pin = pin_of(self.name)
+                if pin.sha256 == self.conditions.list.sha256:
+                    ids = [str(row.id) for row in pin.rows]
         if ids is None:
             return None
         return [key_of(id, repeat) for repeat in range(self.conditions.repeats) for id in ids]

@@ -153,9 +153,7 @@ class InstructionTask(OneRow, ReadOnly):
         assert isinstance(item, InstructionItem)
         return ({"role": "user", "content": item.prompt},)
 
-    def grade(
-        self, item: Item, completion: Completion, run_code: RunCode | None = None
-    ) -> Verdict:
+    def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """Right when every instruction of a finished answer is followed, strictly.
 
         A cut-off answer is wrong; what the reference would say of its text is kept beside that.

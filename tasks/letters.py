@@ -80,9 +80,7 @@ class LetterTask(OneRow, ReadOnly):
         assert isinstance(item, LetterItem)
         return ({"role": "user", "content": prompt(item)},)
 
-    def grade(
-        self, item: Item, completion: Completion, run_code: RunCode | None = None
-    ) -> Verdict:
+    def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """Right when the one letter of a finished answer is the key."""
         assert isinstance(item, LetterItem)
         return grade_letter(item, completion, last_line_wins=self.thinking == "on")

@@ -119,9 +119,7 @@ class RulerTask(ReadOnly):
         assert isinstance(item, RulerItem)
         return ({"role": "user", "content": prompt_of(item)},)
 
-    def grade(
-        self, item: Item, completion: Completion, run_code: RunCode | None = None
-    ) -> Verdict:
+    def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """Right when a finished answer names every wanted value.
 
         What a cut-off answer names is kept beside its being wrong.

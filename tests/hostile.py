@@ -67,16 +67,27 @@ def results(rung: str) -> Iterator[dict[str, object]]:
         port = f"{server.getsockname()[1]}\n".encode()
         for threat in THREATS:
             stdin = port if threat.name == "network" else threat.stdin
-            yield {"name": threat.name, "fault": fault_of(threat, sandbox.run(threat.code, stdin, limits))}
+            yield {
+                "name": threat.name,
+                "fault": fault_of(threat, sandbox.run(threat.code, stdin, limits)),
+            }
         for poison in POISONS:
-            first = fault_of(poison.first, sandbox.run(poison.first.code, poison.first.stdin, limits))
-            second = fault_of(poison.second, sandbox.run(poison.second.code, poison.second.stdin, limits))
-            yield {"name": poison.name, "fault": first or second}
+            first = fault_of(
+                poison.first, sandbox.run(poison.first.code, poison.first.stdin, limits)
+            )
+            second = fault_of(
+                poison.second, sandbox.run(poison.second.code, poison.second.stdin, limits)
+            )
+            yield {"name": f"after {poison.name}", "fault": first or second}
         for program in ORDINARY:
             ran = sandbox.run(program.code, program.stdin, roomy)
             right = (ran.status, ran.exit_code, ran.stdout) == ("exited", 0, program.stdout)
-            fault = None if right else f"{ran.status} {ran.exit_code} {ran.stdout[-200:]!r} {ran.stderr[-300:]!r}"
-            yield {"name": program.name, "fault": fault}
+            fault = (
+                None
+                if right
+                else f"{ran.status} {ran.exit_code} {ran.stdout[-200:]!r} {ran.stderr[-300:]!r}"
+            )
+            yield {"name": f"ordinary {program.name}", "fault": fault}
     yield {"name": "end", "fault": None}
 
 

@@ -47,7 +47,17 @@ LAYERS: tuple[frozenset[str], ...] = (
 their modules, which import each other. `version` is `qualeval/__init__.py`, which imports nothing.
 """
 
-HEAVY = ("scipy", "datasets", "huggingface_hub", "pyarrow", "tokenizers", "rich", "pandas", "torch")
+HEAVY = (
+    "scipy",
+    "datasets",
+    "huggingface_hub",
+    "pyarrow",
+    "tokenizers",
+    "rich",
+    "pandas",
+    "torch",
+    "jinja2",
+)
 
 
 def sources() -> Iterator[tuple[str, Path]]:
@@ -132,7 +142,8 @@ def test_only_the_command_line_prints(name: str) -> None:
             of_sys = isinstance(node.value, ast.Name) and node.value.id == "sys"
             if node.attr in ("echo", "secho") or (of_sys and node.attr.strip("_") == "stdout"):
                 printing.append(node.lineno)
-    assert name == "cli" or not printing
+    # What runs inside a sandbox prints what a program says.
+    assert name == "cli" or name.startswith("sandbox.inside.") or not printing
 
 
 @pytest.mark.parametrize("name", [n for n in MODULES if n.split(".")[0] in ("tasks", "graders")])

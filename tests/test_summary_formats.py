@@ -6,14 +6,20 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from engine import Lab
+from huggingface_hub import ModelCard
+from huggingface_hub.repocard_data import model_index_to_eval_results
 from model_server import running
 from stored_runs import change_lines, copied, hashes, record, set_in_object
 
 from qualeval.errors import ListError, OptionError, QualevalError, RunFolderError
-from qualeval.summary_formats import summarize_command
+from qualeval.summary_formats import model_index, run_summary, summarize_command
+
+Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,7 @@ def test_csv_has_one_line_a_part_with_the_fields_own_names(run: Path) -> None:
     assert rows[2]["limits"] == "max_tokens 64 instead of 16,384"
 
 
-@pytest.mark.parametrize("format", ["table", "md", "csv", "json"])
+@pytest.mark.parametrize("format", ["table", "md", "csv", "json", "model-index"])
 def test_incomplete_part_has_no_number_and_exit_1(tmp_path: Path, format: str) -> None:
     """In every format."""
     with running(slots=4) as server:
@@ -80,6 +86,9 @@ def test_incomplete_part_has_no_number_and_exit_1(tmp_path: Path, format: str) -
         assert (row["status"], row["accuracy"], row["margin"]) == ("incomplete", "", "")
     elif format == "json":
         assert json.loads(text)["parts"]["mmlupro"]["accuracy"] is None
+    elif format == "model-index":
+        assert model_index_of(text)["results"] == []
+        assert "# Left out, incomplete: MMLU-Pro (1 failed)." in text
     else:
         assert "incomplete (1 failed)" in text and " pts" not in text
 
@@ -108,6 +117,71 @@ def test_killed_part_of_another_grader_or_list_is_refused(run: Path) -> None:
     (run / "mmlupro.items.jsonl").unlink()
     with pytest.raises(ListError, match=r"mmlupro\.items\.jsonl"):
         summarize_command(run, "table")
+
+
+def model_index_of(text: str) -> Json:
+    """The one model of a block."""
+    (model,) = yaml.safe_load(text)["model-index"]
+    assert isinstance(model, dict)
+    return model
+
+
+def test_model_index_is_read_by_the_hubs_own_library(run: Path) -> None:
+    """Every value is the percent of the table, under the name of its row and suite."""
+    text, code = summarize_command(run, "model-index")
+    block = yaml.safe_load(text)
+    name, results = model_index_to_eval_results(block["model-index"])
+    assert (code, name) == (0, "test-model")
+    assert [result.metric_value for result in results] == [50.0, 20.0, 50.0]
+    assert {result.task_type for result in results} == {"text-generation"}
+    assert {result.metric_type for result in results} == {"accuracy"}
+    assert all("qualeval suite 1" in result.dataset_name for result in results)
+    assert results[0].dataset_name == "MMLU-Pro (qualeval suite 1)"
+    assert all(result.verified is None and result.source_url is None for result in results)
+    first = results[0].metric_args
+    assert first is not None
+    assert (first["right"], first["n"], first["cut_off"]) == (4, 8, 2)
+    assert (first["ci_low"], first["ci_high"]) == (21.5, 78.5)
+    card = ModelCard(f"---\n{text}---\n# A model\n")
+    assert card.data.eval_results is not None
+    assert len(card.data.eval_results) == 3
+
+
+def test_model_index_calls_a_sample_list_one_and_never_the_benchmark(run: Path) -> None:
+    """Not in the name of the data set, and not in its id; nor for a list of the user's own."""
+    results = model_index_of(summarize_command(run, "model-index")[0])["results"]
+    sets = [result["dataset"] for result in results]
+    assert "sample list, not a benchmark result" in sets[1]["name"]
+    assert sets[1]["type"] == "sample/gpqa"
+    assert not {"TIGER-Lab/MMLU-Pro", "Idavidrein/gpqa"} & {one["type"] for one in sets}
+    limits = results[2]["metrics"][0]["args"]["not_the_published_limits"]
+    assert limits == ["max_tokens 64 instead of 16,384"]
+
+
+def test_model_index_names_the_data_set_of_an_official_list(run: Path) -> None:
+    """With config and split, where it has them; made texts have none."""
+    summary = run_summary(run)
+    gpqa = summary.parts["gpqa"]
+    official = gpqa.model_copy(update={"list": "qualeval/gpqa-198/v1", "sample_list": False})
+    made = official.model_copy(update={"part": "ruler", "list": "qualeval/ruler-lite/v1"})
+    text = model_index(summary.model_copy(update={"parts": {"gpqa": official, "ruler": made}}))
+    first, second = (result["dataset"] for result in model_index_of(text)["results"])
+    assert (first["type"], first["config"], first["split"]) == (
+        *("Idavidrein/gpqa", "gpqa_diamond", "train"),
+    )
+    assert second["type"] == "qualeval/ruler-lite/v1" and "split" not in second
+
+
+@pytest.mark.parametrize(
+    "name", ["yes", "1e3", "a: b # c", "- x", "\u202e\u2028\x07é", "'\"\n---\n", ""]
+)
+def test_model_index_is_safe_for_any_name(run: Path, name: str) -> None:
+    """It comes out as the same text, and as ASCII."""
+    summary = run_summary(run)
+    parts = {key: part.model_copy(update={"model": name}) for key, part in summary.parts.items()}
+    text = model_index(summary.model_copy(update={"parts": parts}))
+    assert model_index_of(text)["name"] == name
+    assert text.isascii() and "\n---" not in text
 
 
 def test_unknown_format_and_folder_that_is_no_run_are_refused(run: Path) -> None:

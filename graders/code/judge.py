@@ -31,7 +31,17 @@ VerdictWord = Literal[
 ]
 """What a judge says. `cut_off` and `infra_error` are said by who calls it."""
 
+CPU_SECONDS = 6.0
+"""Time limit of a test, that of LiveCodeBench."""
+
+SLACK = 1.5
+"""A program is ended at so many times its limit: the same work takes more CPU on a slow core, or
+beside a busy neighbour, and the machine must not decide."""
+
+LIMITS = Limits(cpu_seconds=CPU_SECONDS * SLACK, wall_seconds=2 * CPU_SECONDS * SLACK)
+
 BUDGET_SECONDS = 180.0
+"""CPU that all tests of a problem may use together."""
 
 DEVIATIONS = (
     "standard input and output are real files: iterating stdin, open(0), os.read, stdin.buffer, "
@@ -47,8 +57,8 @@ DEVIATIONS = (
     "does not (the official grader swallows SystemExit)",
     "integers may have any number of digits",
     "recursion may use a big stack, as on the judges",
-    "time is CPU time with a looser wall limit, memory is limited; the official grader counts 6 s "
-    "of wall time and limits no memory",
+    "a test has 6 s of CPU and half as much again for slow machines, and twice that by the clock; "
+    "the official grader counts 6 s by the clock, and limits no memory",
     "code is the last closed fenced block that is a Python program, indented and tilde fences "
     "included; the official grader takes what is between the last two lines with backticks",
     "trailing blank lines in the input of a function test are no argument",
@@ -109,7 +119,7 @@ def grade(
     tests: Iterable[Test],
     function: str | None,
     run_code: RunCode,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = LIMITS,
     budget_seconds: float = BUDGET_SECONDS,
 ) -> Graded:
     """Judge the first candidate that is a program. `tests` are not touched when there is none.
@@ -130,7 +140,7 @@ def judge(
     tests: Iterable[Test],
     function: str | None,
     run_code: RunCode,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = LIMITS,
     budget_seconds: float = BUDGET_SECONDS,
 ) -> Judged:
     """Run a program on its tests up to the first that fails. It should compile.

@@ -26,7 +26,7 @@ from typing import Any, Literal
 from qualeval.errors import SandboxError
 from qualeval.sandbox.interpreter import PACKAGES, Interpreter
 from qualeval.sandbox.values import Limits, Ran, RunStatus
-from qualeval.sandbox.watch import Watch, tasks_of_user
+from qualeval.sandbox.watch import Watch, descendants, tasks_of_user
 
 RungName = Literal["bubblewrap", "namespaces", "landlock", "none"]
 """How programs are held, strongest first; `none` only holds them to limits and is never chosen."""
@@ -132,10 +132,9 @@ class Sandbox:
         try:
             process.wait(timeout=1)  # it ends when its socket does
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._zygote, signal.SIGKILL)
+            for pid in (*descendants(process.pid), process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             process.wait()
         if process.stderr is not None:
             process.stderr.close()
@@ -197,7 +196,12 @@ class Sandbox:
         assert self._control is not None
         with contextlib.ExitStack() as stack:
             ours = []
-            for name, content in (("code", code), ("stdin", stdin), ("stdout", b""), ("stderr", b"")):
+            for name, content in (
+                ("code", code),
+                ("stdin", stdin),
+                ("stdout", b""),
+                ("stderr", b""),
+            ):
                 ours.append(_file(name, content, read_only=name in ("code", "stdin")))
                 stack.callback(os.close, ours[-1])
             started = monotonic()

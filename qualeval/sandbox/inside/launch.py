@@ -7,6 +7,7 @@ folder that only root may enter is shown elsewhere) is done before root is given
 import os
 import resource
 import stat
+from typing import Any
 
 import kernel
 
@@ -17,7 +18,7 @@ STACK_BYTES = 256 * 1024**2
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
-def main(settings: dict) -> None:
+def main(settings: dict[str, Any]) -> None:
     """Become the sandbox that `settings` describe. Never returns. Raises OSError.
 
     `rung` is how, `shown` maps places inside to those outside, `command` is the zygote's,

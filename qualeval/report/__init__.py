@@ -1,0 +1,68 @@
+"""`qualeval report RUN [NEW]`: one HTML file that shows a run, or one run against another.
+
+    read       a run folder or a bundle -> its parts, answers, prompts
+    notes      what the numbers demand to be said
+    facts      conditions with their sources, setup, files, commands
+    plot       shares -> the places of marks on a line
+    sides      one answer -> what is shown of it, whatever graded it
+    answers    all of them -> the data behind the page's list, within a size
+    embed      values -> text that can stand inside a page and do nothing
+    run_page, pair_page   all of that -> the page
+
+The page opens from disk and asks nobody for anything: its policy allows its own style and script,
+by their hashes, and nothing else. What a model wrote is data in it, and is only ever shown.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from qualeval.errors import DiskError, OptionError
+
+
+def report_command(
+    run: Path, new: Path | None, out: Path | None, *, with_prompts: bool
+) -> tuple[list[str], int]:
+    """Write the page of `run`, or of `new` against `run`; what to print, and exit code 0.
+
+    Without `out` it is `RUN/report.html`, for two runs `NEW/report-vs-<base>.html`; for a published
+    bundle, which must hold nothing but what was checked, the same beside it. Raises QualevalError
+    when a run cannot be read, when two cannot be compared, or when the file cannot be written.
+    """
+    from qualeval.report.pair_page import pair_page
+    from qualeval.report.run_page import run_page
+
+    out = out or _place(run, new)
+    if out.is_dir():
+        raise OptionError(f"--out: {out} is a folder; name a file in it")
+    if new is None:
+        page = run_page(run, out.parent, with_prompts=with_prompts)
+    else:
+        page = pair_page(run, new, with_prompts=with_prompts)
+    data = page.html.encode("utf-8")
+    _write(out, data)
+    size = f"{len(data) / 1e6:.1f} MB"
+    address = out.resolve().as_uri()
+    return [f"wrote {out}: {page.answers:,} answers, {size}", *page.said, f"open {address}"], 0
+
+
+def _place(run: Path, new: Path | None) -> Path:
+    from qualeval.publish import is_bundle
+
+    shown = new or run
+    name = f"report-vs-{run.resolve().name}.html" if new else "report.html"
+    if is_bundle(shown):
+        shown = shown.resolve()
+        return shown.with_name(f"{shown.name}-{name}")
+    return shown / name
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file, or no change to what is there."""
+    half = path.with_name(f".{path.name}.new")
+    try:
+        half.write_bytes(data)
+        half.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            half.unlink(missing_ok=True)
+        raise DiskError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,101 @@
+"""The page of one run against another: both tables, the differences, and answers side by side."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from qualeval import compare_table
+from qualeval.compare import Comparison, Options, compare
+from qualeval.compare_runs import read_run as read_compared
+from qualeval.compare_runs import run_names
+from qualeval.errors import OptionError
+from qualeval.records import key_of
+from qualeval.report import facts
+from qualeval.report.answers import PAIR_OUTCOMES, Entry, data_of
+from qualeval.report.page import Page, page
+from qualeval.report.plot import differences
+from qualeval.report.read import Prompts, RunRead, answers_of, read_run
+from qualeval.report.run_page import NOT_FOR_PUBLICATION, values_of
+from qualeval.report.sides import Side, side_of
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceRow:
+    """One row of the table of differences, in the words of `qualeval compare`."""
+
+    title: str
+    subtitle: str
+    cells: tuple[str, ...]
+    verdict: str
+    word: str
+
+
+def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
+    """The page of `new` against `base`. Raises QualevalError as `qualeval compare` does: the runs
+    must have been asked the same under the same conditions, and be complete.
+    """
+    if base.resolve() == new.resolve():
+        raise OptionError(f"{new}: is given twice; a run is one measurement")
+    names = run_names([base, new])
+    compared = [read_compared(path, name) for path, name in zip((base, new), names, strict=True)]
+    result = compare(compared[:1], compared[1:], Options())
+    runs = [read_run(base), read_run(new)]
+    shared = [row.part for row in result.rows]
+    prompts = {name: Prompts(runs[1], name, with_gated=with_prompts) for name in shared}
+    no_prompt = {name: own.why_not for name, own in prompts.items() if own.why_not}
+    titles = [(row.part, row.title) for row in result.rows]
+    entries = (entry for name in shared for entry in _entries(runs, name, prompts[name]))
+    data = data_of("pair", titles, PAIR_OUTCOMES, entries, sides=names, no_prompt=no_prompt)
+    parts = runs[1].parts
+    gated = [name for name in shared if parts[name].gated and not prompts[name].why_not]
+    values = {
+        "title": f"{names[1]} against {names[0]}",
+        "names": names,
+        "with_gated": NOT_FOR_PUBLICATION if gated else "",
+        "gated": [parts[name].summary.title for name in shared if parts[name].gated],
+        "sides": [values_of(run) for run in runs],
+        "head": compare_table.HEAD,
+        "rows": [_row(row_number, result) for row_number in range(len(result.rows))],
+        "plot": differences(result),
+        "said": compare_table.notes(result),
+        "same_except": compare_table.same_except(result),
+        "footer": compare_table.footer(result),
+        "setups": [facts.setup_of(run.setup) for run in runs],
+    }
+    said = [f"it holds gated questions ({', '.join(gated)}): do not publish it"] if gated else []
+    return page("pair.html.j2", data, values, said)
+
+
+def _row(place: int, result: Comparison) -> DifferenceRow:
+    row = result.rows[place]
+    first, *below = compare_table.rows_of(row, result)
+    return DifferenceRow(
+        title=first[0],
+        subtitle="; ".join(line[0].strip() for line in below),
+        cells=first[1:-1],
+        verdict=first[-1],
+        word=row.verdict,
+    )
+
+
+def _entries(runs: list[RunRead], name: str, prompts: Prompts) -> Iterator[Entry]:
+    """Each answer of the base run beside the same one of the new run."""
+    base: dict[tuple[str, int], Side] = {
+        key_of(told.answer.id, told.answer.repeat): side_of(told)
+        for told in answers_of(runs[0], name)
+    }
+    for told in answers_of(runs[1], name):
+        answer = told.answer
+        key = key_of(answer.id, answer.repeat)
+        if key not in base:
+            continue
+        old, new = base[key], side_of(told)
+        outcome = _outcome(old.outcome == "right", new.outcome == "right")
+        stratum, prompt = answer.stratum or "", prompts.of(key[0])
+        yield Entry(key[0], answer.repeat, name, outcome, stratum, (old, new), prompt)
+
+
+def _outcome(base_right: bool, new_right: bool) -> str:
+    if base_right == new_right:
+        return "both right" if base_right else "both wrong"
+    return "lost" if base_right else "gained"

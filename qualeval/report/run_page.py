@@ -1,0 +1,149 @@
+"""The page of one run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
+
+from qualeval.records import Summary, key_of
+from qualeval.report import facts
+from qualeval.report.answers import OUTCOMES, Entry, data_of
+from qualeval.report.notes import notes_of
+from qualeval.report.page import Page, page
+from qualeval.report.plot import bars, intervals
+from qualeval.report.read import PartRead, Prompts, RunRead, answers_of, failures_of, read_run
+from qualeval.report.sides import side_of, side_of_failure
+from qualeval.table import footer, rows
+
+NOT_FOR_PUBLICATION = (
+    "This file holds the questions of a gated benchmark. Its authors ask that none of them appears "
+    "in plain text online: models are trained on what is online, and the benchmark then measures "
+    "nothing. Do not publish this file, and do not send it on."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of the table, made of the words that `qualeval summarize` prints."""
+
+    title: str
+    lines: tuple[str, ...]
+    result: str
+    margin: str
+    low_high: str
+    right: str
+    cut_off: str
+    errors: str
+    complete: bool
+    sample: bool
+
+
+def run_page(folder: Path, page_folder: Path, *, with_prompts: bool) -> Page:
+    """The page of the run at `folder`, with addresses as from `page_folder`.
+
+    Raises RunFolderError, ListError.
+    """
+    run = read_run(folder)
+    prompts = {name: Prompts(run, name, with_gated=with_prompts) for name in run.parts}
+    titles = [(name, part.summary.title) for name, part in run.parts.items()]
+    no_prompt = {name: own.why_not for name, own in prompts.items() if own.why_not}
+    entries = (entry for name in run.parts for entry in entries_of(run, name, prompts[name]))
+    data = data_of("run", titles, OUTCOMES, entries, no_prompt=no_prompt)
+    gated = [name for name, part in run.parts.items() if part.gated and not prompts[name].why_not]
+    values = {
+        "title": run.summary.label,
+        "with_gated": NOT_FOR_PUBLICATION if gated else "",
+        "gated": [part.summary.title for part in run.parts.values() if part.gated],
+        "parts": [part_values(run, part, page_folder) for part in run.parts.values()],
+        "files": facts.files_of(folder, page_folder),
+        **values_of(run),
+    }
+    said = [f"it holds gated questions ({', '.join(gated)}): do not publish it"] if gated else []
+    return page("run.html.j2", data, values, said)
+
+
+def values_of(run: RunRead) -> dict[str, object]:
+    """What the top of a page, its table and its notes say of a run."""
+    every = list(run.summary.parts.values())
+    shown = [row for part in every for row in part.rows or (part,)]
+    return {
+        "label": run.summary.label,
+        "model": ", ".join(dict.fromkeys(part.model for part in every)),
+        "when": facts.when(run),
+        "server": facts.server_of(run),
+        "bundle": run.bundle,
+        "deviation_words": facts.deviation_words(run.setup),
+        "deviations": facts.deviations_of(run.setup),
+        "setup": facts.setup_of(run.setup),
+        "start_command": run.setup.start_command,
+        "operator_notes": run.card.notes,
+        "references": facts.references_of(run.card.references),
+        "table": [table_row(row) for row in shown],
+        "plot": intervals(shown),
+        "samples": [part.title for part in every if part.sample_list],
+        "notes": notes_of(run.summary, run.parts),
+        "footer": footer(every),
+    }
+
+
+def table_row(summary: Summary) -> TableRow:
+    """A row with the cells and the lines under it that every table of ours has."""
+    (title, result, right, cut_off, low_high, errors), *below = rows(summary)
+    result, _, margin = result.partition(" ± ")
+    return TableRow(
+        title=summary.title if title.startswith(summary.title) else title,
+        lines=tuple(line[0].strip() for line in below),
+        result=result,
+        margin=margin and f"± {margin}",
+        low_high=low_high,
+        right=right,
+        cut_off=cut_off,
+        errors=errors,
+        complete=summary.accuracy is not None,
+        sample=summary.sample_list,
+    )
+
+
+def part_values(run: RunRead, part: PartRead, page_folder: Path) -> dict[str, object]:
+    """What the section of a part shows."""
+    summary = part.summary
+    several = summary.rows or (summary,)
+    return {
+        "name": part.name,
+        "title": summary.title,
+        "subtitle": summary.subtitle,
+        "sample": summary.sample_list,
+        "rows": [table_row(row) for row in several],
+        "strata": [
+            (row.title, bars((name, k.right, k.n) for name, k in row.strata.items()))
+            for row in several
+            if row.strata
+        ],
+        "rules": [(rule, n, _address(part.name, rule)) for rule, n in summary.rules.items()],
+        "measures": [(row.title, facts.measures_of(row)) for row in several],
+        "conditions": facts.conditions_of(part),
+        "template": part.conditions.prompt.template,
+        "commands": facts.commands_of(part),
+        "files": facts.files_of(run.folder, page_folder, part.name),
+        "gated": part.gated,
+    }
+
+
+def _address(part: str, rule: str) -> str:
+    """Where in the page the answers that a rule decided are listed."""
+    return "#" + urlencode({"part": part, "rule": rule}, errors="replace")
+
+
+def entries_of(run: RunRead, name: str, prompts: Prompts) -> Iterator[Entry]:
+    """The answers of a part in list order, then the requests that were given up."""
+    answered = set()
+    for told in answers_of(run, name):
+        answer, side = told.answer, side_of(told)
+        id = str(answer.id)
+        answered.add(key_of(answer.id, answer.repeat))
+        stratum = answer.stratum or ""
+        prompt = prompts.of(id)
+        yield Entry(id, answer.repeat, name, side.outcome, stratum, (side,), prompt)
+    for failed in failures_of(run, name, answered):
+        side, id = side_of_failure(failed), str(failed.id)
+        yield Entry(id, failed.repeat, name, "error", "", (side,), prompts.of(id))

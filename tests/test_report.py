@@ -1,0 +1,447 @@
+"""The report page as a file: what it says, what it holds back, and that nothing in it acts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from compare_folders import Made
+from engine import Lab
+from hypothesis import given
+from hypothesis import strategies as st
+from model_server import running
+from publish_runs import card, conditions, published, run_of, session
+from report_pages import HOSTILE, Parsed, blocks, hostile_run, index, records, report, set_texts
+from stored_runs import change_lines, copied, hashes, record, set_in_object
+
+from qualeval.errors import ContractError, DiskError, OptionError, QualevalError, RunFolderError
+from qualeval.publish import verify_bundle
+from qualeval.report import read, report_command
+from qualeval.report.embed import embedded
+from qualeval.summary_formats import run_summary
+from qualeval.table import footer, rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with running(slots=4) as server:
+        return record(tmp_path_factory.mktemp("report"), server)
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    return copied(made, tmp_path)
+
+
+# What it says
+
+
+def test_table_has_the_words_of_summarize(run: Path) -> None:
+    """Numbers are formatted in one place: every cell, every line under a row, the footer."""
+    parsed = Parsed(report(run))
+    summary = run_summary(run)
+    parts = list(summary.parts.values())
+    lines = [cell for part in parts for row in rows(part) for cell in row]
+    for said in [*lines, *footer(parts)]:
+        for piece in said.strip().removesuffix(" (sample list)").split(" ± "):
+            assert piece in parsed.words, piece
+
+
+def test_report_writes_its_page_and_nothing_else(run: Path) -> None:
+    """The run is read only."""
+    before = hashes(run)
+    report(run)
+    after = hashes(run)
+    assert after.pop("report.html")
+    assert after == before
+
+
+def test_incomplete_part_has_no_result_but_its_errors(tmp_path: Path) -> None:
+    """No headline; the failed request is a row of its own and no wrong answer."""
+    with running(slots=4) as server:
+        lab = Lab(tmp_path, server).list_of(4).script({"2": {"status": 400}})
+        assert lab.run().code == 1
+    page = report(lab.job().folder)
+    parsed = Parsed(page)
+    assert "incomplete (1 failed)" in parsed.words
+    assert "no result is given" in parsed.words
+    assert "75.0 %" not in parsed.words
+    outcomes = [index(page)["outcomes"][row[3]] for row in index(page)["rows"]]
+    assert sorted(outcomes) == ["error", "right", "right", "right"]
+    assert records(page)[-1][0]["reason"].startswith("Given up after")
+
+
+def test_notes_say_what_the_numbers_demand(tmp_path: Path) -> None:
+    """Cut-offs, reasoning with thinking off, limits, cache, load, start, sandbox, no total."""
+    run = run_of(tmp_path, "notes", "rrcwrrrr", max_tokens=9, dialect="openai")
+    set_texts(run, {0: {"reasoning": "because"}, 1: {"cached_tokens": 7}})
+    conditions(run, sandbox="NONE: --unsafe-no-sandbox")
+    session(run, alone=False)
+    words = Parsed(report(run)).words
+    for said in (
+        "1 of 8 answers were cut off: the limit shapes this row.",
+        "Thinking is off, yet 1 of 8 answers have reasoning.",
+        "Not the published limits: max_tokens 9 instead of 48.",
+        "1 answers reused cached prompt tokens.",
+        "Programs ran in: NONE: --unsafe-no-sandbox.",
+        "There is no overall score",
+        "not comparable with results on other lists or prompts",
+        "one server start",
+    ):
+        assert said in words, said
+
+
+def test_sample_list_is_said_loudly(run: Path) -> None:
+    """At the top, in the row, and in the notes."""
+    words = Parsed(report(run)).words
+    assert "Sample list. GPQA Diamond: a few questions of our own" in words
+    assert words.count("sample list") >= 2
+    assert "SAMPLE LIST" in words
+
+
+def test_setup_deviations_references_and_notes_are_shown_as_told(tmp_path: Path) -> None:
+    """Unknown stays unknown; other people's figures stand in a block of their own."""
+    setup = {
+        "hardware": "two boxes",
+        "engine": {"name": "vLLM"},
+        "deviations": [{"what": "page size", "recipe_says": "64 KiB", "here": "4 KiB"}],
+    }
+    run = run_of(tmp_path, "setup", setup=setup)
+    reference = {"label": "theirs", "value": 66.67, "unit": "%", "date": "2026-09"}
+    card(run, notes="first line\nsecond line", references=[reference])
+    page = report(run)
+    words = Parsed(page).words
+    assert "run with 1 deviation from the recipe" in words
+    assert "page size: 4 KiB here, 64 KiB in the recipe (source not stated)" in words
+    assert "first line second line" in words
+    assert "engine version unknown" in words and "recipe unknown" in words
+    others = page[page.index('id="others"') :]
+    assert "66.67 %" in others and "2026-09" in others
+    assert "66.67" not in page[: page.index('id="others"')]
+
+
+def test_conditions_come_with_their_sources_and_the_command(run: Path) -> None:
+    """As in the contract."""
+    page = report(run)
+    words = Parsed(page).words
+    contract = json.loads((run / "think.contract.json").read_bytes())
+    assert contract["conditions"]["list"]["sha256"] in words
+    assert contract["conditions_sha256"] in words
+    assert "temperature 1, top_p 0.95 model card" in words
+    assert "64 card (the method has 16,384)" in words
+    assert contract["sessions"][0]["command"] in words
+
+
+def test_links_are_relative_and_lead_to_files_that_are_there(run: Path, tmp_path: Path) -> None:
+    """Also from a page that lies elsewhere; nothing leads to the network."""
+    out = tmp_path / "pages of mine" / "page.html"
+    out.parent.mkdir()
+    report_command(run, None, out, with_prompts=False)
+    links = [attrs["href"] for tag, attrs in Parsed(out.read_text()).tags if tag == "a"]
+    files = [link for link in links if link and not link.startswith("#")]
+    assert len(files) > 10
+    assert all((out.parent / link).exists() for link in files)
+
+
+def test_conditions_of_made_and_newest_lists_are_told(tmp_path: Path) -> None:
+    """Who counted the tokens, which release, which dates."""
+    run = run_of(tmp_path, "lists")
+    there = json.loads((run / "mmlupro.contract.json").read_bytes())["conditions"]["list"]
+    told = {"release": "release_v6", "dates": ["2025-01-01", "2025-04-05"]}
+    conditions(run, list=there | told, token_counts="the server", sampling={}, thinking_object=None)
+    session(run, server={"server_defaults": {"top_k": 20}, "context_tokens": 8192}, slots=16)
+    words = Parsed(report(run)).words
+    assert "release release_v6" in words
+    assert "2025-01-01 to 2025-04-05" in words
+    assert "tokens counted by the server sha256 unknown" in words
+    assert "no field sent" in words and "nothing was sent" in words
+    assert "top_k 20 the server's defaults, told by it" in words
+    assert "8,192 tokens unknown" in words
+
+
+def test_answers_of_some_values_are_noted_by_task(tmp_path: Path) -> None:
+    """For `vt` of RULER: how many named some but not all."""
+    run = run_of(tmp_path, "ruler")
+    beside = {"vt: some named": {"right": 4, "n": 10}, "fwe: some named": {"right": 0, "n": 10}}
+    set_in_object(run / "mmlupro.summary.json", beside=beside)
+    words = Parsed(report(run)).words
+    assert "vt: 4 of 10 answers named some of the wanted values but not all" in words
+    assert "fwe: 0 of" not in words
+
+
+def test_several_endpoints_and_days_are_said(tmp_path: Path) -> None:
+    """But no address of any."""
+    run = run_of(tmp_path, "many", setup={"hardware": "rack"})
+    session(run, endpoints=["http://10.1.2.3:1/v1", "http://10.1.2.4:1/v1"])
+    ends = {"started": "2026-01-01T10:00:00.000Z", "finished": "2026-01-03T11:00:00.000Z"}
+    set_in_object(run / "mmlupro.summary.json", **ends, wall_time=90_000.0)
+    page = report(run)
+    words = Parsed(page).words
+    assert "endpoints 2" in words and "10.1.2.3" not in page
+    assert "2026-01-01 10:00 to 2026-01-03 11:00 UTC" in words
+    assert "25 h 00 min" in words
+
+
+def test_part_that_never_ended_a_session_is_shown(tmp_path: Path) -> None:
+    """A contract without sessions, as before the first request; and one with a setup of no known
+    kind.
+    """
+    run = run_of(tmp_path, "early")
+    set_in_object(run / "mmlupro.contract.json", sessions=[])
+    assert "slots" not in Parsed(report(run)).words
+    other = run_of(tmp_path, "strange")
+    session(other, setup={"what": "is this"})
+    assert "hardware unknown" in Parsed(report(other)).words
+
+
+def test_part_that_asked_nothing_yet_has_an_empty_list(tmp_path: Path) -> None:
+    """And no figures."""
+    page = report(run_of(tmp_path, "empty", "    "))
+    assert index(page)["rows"] == []
+    assert "incomplete (4 not asked yet)" in Parsed(page).words
+
+
+# What it holds back
+
+
+def test_prompts_of_a_gated_list_are_not_in_the_page(tmp_path: Path) -> None:
+    """Unless asked for, and then the page says why it must not be published."""
+    folder = Made(tmp_path)
+    run = folder.run("gated", "rw", part="gpqa")
+    (run / "gpqa.items.jsonl").write_bytes((tmp_path / "mine-2.jsonl").read_bytes())
+    page = report(run)
+    assert "Which, 0?" not in page
+    assert "gated" in index(page)["no_prompt"]["gpqa"]
+    assert "Not for publication" not in page
+    lines, _ = report_command(run, None, None, with_prompts=True)
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "Which, 0?" in blocks(page, "prompts")[0][0]
+    assert "Not for publication" in page
+    assert any("do not publish" in line for line in lines)
+
+
+def test_prompts_of_free_lists_are_in_the_page_once(run: Path) -> None:
+    """Two answers to one question share it."""
+    page = report(run)
+    rows = index(page)["rows"]
+    think = [row for row in rows if index(page)["parts"][row[2]]["name"] == "mmlupro"]
+    prompts = [text for block in blocks(page, "prompts") for text in block]
+    assert all(f"[[item:{row[0]}]]" in prompts[row[8]] for row in think)
+    assert len(prompts) == len({(row[2], row[0]) for row in rows if row[8] >= 0})
+
+
+def test_page_says_why_a_prompt_cannot_be_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy of a list is gone, or an official list is not on this machine."""
+    monkeypatch.setenv("QUALEVAL_CACHE", str(tmp_path / "cache"))
+    run = run_of(tmp_path, "gone")
+    assert "cannot be shown" in index(report(run))["no_prompt"]["mmlupro"]
+    there = json.loads((run / "mmlupro.contract.json").read_bytes())["conditions"]["list"]
+    conditions(run, list=there | {"kind": "official"})
+    assert "qualeval lists fetch mmlupro" in index(report(run))["no_prompt"]["mmlupro"]
+
+
+def test_bundle_is_reported_beside_itself(tmp_path: Path) -> None:
+    """A page inside would be a file that its manifest does not name."""
+    run = run_of(tmp_path, "bundled")
+    published(run)
+    bundle = run / "public"
+    page = report(bundle)
+    assert (run / "public-report.html").exists()
+    assert verify_bundle(bundle)[1] == 0
+    assert len(index(page)["rows"]) == 4
+    assert "A published copy holds no prompts." in page
+
+
+def test_withheld_text_of_a_bundle_is_said_and_not_empty(tmp_path: Path) -> None:
+    """No text is not the text of an empty answer."""
+    run = run_of(tmp_path, "withheld")
+    published(run)
+    path = run / "public" / "mmlupro.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] |= {"text": None, "withheld": "canary"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (side,) = records(report(run / "public"))[1]
+    assert "text" not in side
+    assert "canary" in side["note"]
+
+
+# Nothing in it acts
+
+
+def test_hostile_texts_are_data_and_nothing_else(tmp_path: Path) -> None:
+    """No tag, attribute or script in the page that is not its own."""
+    page = report(hostile_run(tmp_path))
+    parsed = Parsed(page)
+    plain = Parsed(report(run_of(tmp_path, "plain", setup={"deviations": [{"what": "x"}]})))
+    assert {tag for tag, _ in parsed.tags} <= {tag for tag, _ in plain.tags} | {"blockquote"}
+    for _, attrs in parsed.tags:
+        assert not any(name.startswith("on") or name == "style" for name in attrs)
+    scripts = [text for attrs, text in parsed.raw if attrs["tag"] == "script"]
+    assert len(scripts) == len([a for a, _ in plain.raw if a["tag"] == "script"])
+    assert sum("type" not in attrs for attrs, _ in parsed.raw) == 2, "one style, one script"
+    assert re.search("[\u2028-\u202e\u2066-\u2069\x00-\x08\ud800-\udfff]", page) is None
+
+
+def test_hostile_replies_come_out_as_they_were(tmp_path: Path) -> None:
+    """Every character of them, half surrogate pairs too."""
+    page = report(hostile_run(tmp_path))
+    texts = [sides[0]["text"] for sides in records(page)[: len(HOSTILE)]]
+    assert texts == list(HOSTILE)
+
+
+def test_policy_allows_the_own_style_and_script_by_hash_and_nothing_else(run: Path) -> None:
+    """As a browser computes them."""
+    parsed = Parsed(report(run))
+    (policy,) = (
+        attrs["content"]
+        for tag, attrs in parsed.tags
+        if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    said = dict(part.split(" ", 1) for part in policy.split("; "))
+    for tag in ("style", "script"):
+        (text,) = (t for a, t in parsed.raw if a["tag"] == tag and "type" not in a)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert said.pop(f"{tag}-src") == f"'sha256-{digest}'"
+    own = {"default-src": "'none'", "img-src": "data:", "base-uri": "'none'"}
+    assert said == {**own, "form-action": "'none'"}
+
+
+@given(st.text(st.characters()) | st.sampled_from(HOSTILE))
+def test_embedded_json_is_the_value_and_cannot_end_its_block(text: str) -> None:
+    """For any text, half surrogate pairs included."""
+    said = embedded({"text": text})
+    assert json.loads(said) == {"text": text}
+    assert not set(said) & set("<>&\u2028\u2029\u202e\u2066")
+    said.encode("utf-8")
+
+
+# What is refused
+
+
+def test_folder_that_is_no_run_is_refused(run: Path) -> None:
+    """With exit code 2, and no page."""
+    for folder in (run.parent, run.with_name("nothing")):
+        with pytest.raises(QualevalError) as error:
+            report_command(folder, None, None, with_prompts=False)
+        assert error.value.exit_code == 2
+    assert not list(run.parent.glob("*.html"))
+
+
+def test_place_that_cannot_be_written_is_said(run: Path, tmp_path: Path) -> None:
+    """And leaves no half of a file."""
+    with pytest.raises(DiskError, match="cannot be written"):
+        report_command(run, None, tmp_path / "no" / "page.html", with_prompts=False)
+    with pytest.raises(OptionError, match="is a folder"):
+        report_command(run, None, tmp_path, with_prompts=False)
+    assert not list(tmp_path.rglob("*.new"))
+
+
+def test_killed_run_is_shown_from_its_raw_replies(run: Path) -> None:
+    """Graded in memory; the files stay as they are."""
+    whole = records(report(run))
+    (run / "mmlupro.summary.json").unlink()
+    (run / "mmlupro.jsonl").unlink()
+    change_lines(run / "think.gen.jsonl", lambda lines: lines[:5])
+    page = report(run)
+    assert not (run / "mmlupro.jsonl").exists()
+    assert records(page)[:8] == whole[:8]
+    assert "5 of 16 answered" in Parsed(page).words
+
+
+def test_answer_without_a_verdict_is_an_error(tmp_path: Path) -> None:
+    """Its program could not be run: our fault, and no wrong answer."""
+    run = run_of(tmp_path, "infra", "rrr")
+    change_lines(run / "mmlupro.jsonl", lambda lines: lines[:2])
+    none = dict.fromkeys(("accuracy", "margin", "ci_low", "ci_high", "ci_method"))
+    errors = {"answered": 2, "right": 2, "errors": 1, "error_kinds": {"infra_error": 1}}
+    because = {"status": "incomplete", "incomplete_because": "1 failed"}
+    set_in_object(run / "mmlupro.summary.json", **errors, **none, **because)
+    page = report(run)
+    assert [index(page)["outcomes"][row[3]] for row in index(page)["rows"]][-1] == "error"
+    assert "the program could not be run" in records(page)[-1][0]["reason"]
+
+
+def test_programs_are_never_run_for_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers that were not judged are judged by `grade`."""
+    run = run_of(tmp_path, "code")
+    (run / "mmlupro.jsonl").unlink()
+    runs_code = SimpleNamespace(runs_code=True, source=SimpleNamespace(gated=False))
+    monkeypatch.setattr(read, "TASKS", {"mmlupro": runs_code})
+    with pytest.raises(RunFolderError, match="do that first: qualeval grade"):
+        report_command(run, None, None, with_prompts=False)
+
+
+def test_card_that_cannot_be_read_costs_only_what_it_says(run: Path) -> None:
+    """The label is the folder's then."""
+    (run / "card.json").write_text("{")
+    assert f"<bdi>{run.name}</bdi>" in report(run)
+
+
+# Two runs
+
+
+def test_pair_shows_both_tables_the_differences_and_the_flips(tmp_path: Path) -> None:
+    """Side by side, each flipped question with both replies."""
+    folder = Made(tmp_path)
+    base, new = folder.run("old", "rrrrww"), folder.run("new", "rwcrrw")
+    page = report(base, new)
+    assert (new / "report-vs-old.html").exists()
+    words = Parsed(page).words
+    assert "66.7 % 4/6" in words and "50.0 % 3/6" in words
+    assert "can't tell" in words
+    assert "Base: old" in words and "New: new" in words
+    told = index(page)
+    outcomes = {row[0]: told["outcomes"][row[3]] for row in told["rows"]}
+    assert outcomes == {
+        "0": "both right",
+        "1": "lost",
+        "2": "lost",
+        "3": "both right",
+        "4": "gained",
+        "5": "both wrong",
+    }
+    old_side, new_side = records(page)[2]
+    assert (old_side["outcome"], new_side["outcome"]) == ("right", "cut off")
+
+
+def test_pair_that_cannot_be_compared_is_refused_as_compare_does(tmp_path: Path) -> None:
+    """Other conditions, an incomplete part, or one run twice."""
+    folder = Made(tmp_path)
+    base = folder.run("old", "rrrr")
+    for other, said in (
+        (folder.run("seed", "rrrr", seed=1), "seed"),
+        (folder.run("half", "rr  "), "incomplete"),
+    ):
+        with pytest.raises(ContractError, match=said):
+            report_command(base, other, None, with_prompts=False)
+    with pytest.raises(OptionError, match="given twice"):
+        report_command(base, base, None, with_prompts=False)
+    with pytest.raises(RunFolderError):
+        report_command(base, tmp_path / "none", None, with_prompts=False)
+
+
+def test_pair_says_what_else_differs(tmp_path: Path) -> None:
+    """Same except: engine, model, setup."""
+    folder = Made(tmp_path)
+    base = folder.run("old", "rrrr")
+    new = folder.run("new", "rrrr", model="other", setup={"hardware": "another"})
+    words = Parsed(report(base, new)).words
+    assert "model: m -> other" in words
+    assert "setup.hardware" in words
+
+
+def test_summary_of_another_version_is_refused_with_the_field(run: Path) -> None:
+    """As everywhere else."""
+    set_in_object(run / "gpqa.summary.json", unknown_field=1)
+    with pytest.raises(RunFolderError, match="unknown_field"):
+        report_command(run, None, None, with_prompts=False)

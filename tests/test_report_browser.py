@@ -1,0 +1,338 @@
+"""The report page in a real browser: it is read, searched and leafed through, and nothing acts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import compare_folders
+import pytest
+from compare_folders import Made
+from model_server import running
+from report_browser import Browser, chromium
+from report_pages import HOSTILE, hostile_run, report, set_texts
+from stored_runs import record
+
+from qualeval.records import Completion
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as window:
+        yield window
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(browser: Browser) -> None:
+    """Every test begins with a wide light window."""
+    browser.width(1280)
+    browser.media()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three parts with right, wrong and cut-off answers, one asked twice."""
+    with running(slots=4) as server:
+        run = record(tmp_path_factory.mktemp("page"), server)
+    report(run)
+    return run / "report.html"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = hostile_run(tmp_path_factory.mktemp("hostile"))
+    report(run)
+    return run / "report.html"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = Made(tmp_path_factory.mktemp("pair"))
+    base, new = folder.run("old", "rrrrwwcn"), folder.run("new", "rwcrrwrr")
+    report(base, new)
+    return new / "report-vs-old.html"
+
+
+def rows(browser: Browser) -> list[str]:
+    """Ids of the rows that are shown."""
+    found = browser.js(
+        "return [...document.querySelectorAll('#list .id')].map((e) => e.textContent)"
+    )
+    return [str(id) for id in found]
+
+
+def quiet(browser: Browser) -> None:
+    """No message in the console, no violation of the policy, nothing asked for."""
+    assert browser.complaints() == []
+    assert browser.requests() == []
+
+
+def test_page_shows_its_table_and_its_plot(browser: Browser, page: Path) -> None:
+    """One row a part, with a figure that says in words what it draws."""
+    browser.open(page)
+    titles = [cell.text for cell in browser.all("table.results .name")]
+    assert titles == ["MMLU-Pro", "GPQA Diamond", "GPQA 30, thinking on"]
+    assert "50.0 %" in browser.text("table.results")
+    assert len(browser.all("svg.plot circle.point")) == 3
+    assert "MMLU-Pro: 50.0 %" in browser.text("svg.plot desc")
+    quiet(browser)
+
+
+def test_filters_narrow_the_list_and_stand_in_the_address(browser: Browser, page: Path) -> None:
+    """By part, outcome and stratum; the count is announced."""
+    browser.open(page)
+    all_of_them = len(rows(browser))
+    browser.choose("#f-part", "mmlupro")
+    assert len(rows(browser)) == 8 < all_of_them
+    browser.choose("#f-outcome", "cut off")
+    assert rows(browser) == ["3", "4"]
+    assert browser.text("#count").startswith("2 of")
+    assert browser.one("#count").get_attribute("aria-live") == "polite"
+    assert browser.driver.current_url.endswith("#part=mmlupro&outcome=cut+off")
+    browser.one("#f-clear").click()
+    assert len(rows(browser)) == all_of_them
+    browser.choose("#f-part", "gpqa")
+    values = [option.get_attribute("value") for option in browser.all("#f-stratum option")]
+    browser.choose("#f-stratum", str(values[-1]))
+    assert 0 < len(rows(browser)) < 20
+    quiet(browser)
+
+
+def test_address_opens_the_answer_that_it_names(browser: Browser, page: Path) -> None:
+    """A link can be kept, also of the second answer to a question."""
+    browser.open(page, "#part=think&id=3&repeat=1")
+    assert browser.one("#one h3").text == "3"
+    assert "answer 2" in browser.one("#one .sub").text
+    assert len(rows(browser)) == 16
+
+
+def test_search_finds_replies_reasons_and_reasoning(browser: Browser, page: Path) -> None:
+    """In any case, and ids."""
+    browser.open(page)
+    browser.press("/", *"WHO KNOWS")
+    browser.until(lambda: {"2", "2 #1", "2 #2"} <= set(rows(browser)) and len(rows(browser)) < 10)
+    assert browser.one("#f-search").get_attribute("value") == "WHO KNOWS"
+    for wanted in ("red? no.", "several letters"):
+        browser.js(
+            "const f = document.getElementById('f-search'); f.value = arguments[0];"
+            "f.dispatchEvent(new Event('input'))",
+            wanted,
+        )
+        browser.until(lambda: not browser.text("#count").startswith("0 "))
+        assert rows(browser)
+    quiet(browser)
+
+
+def test_keys_move_open_and_close(browser: Browser, page: Path) -> None:
+    """j and k move, Enter opens, Escape closes and leaves the focus where it was."""
+    browser.open(page)
+    browser.press("j", "j")
+    second = browser.focused()
+    assert second.split("\n")[1].startswith("1")
+    browser.press("k", "j", "\ue007")  # Enter
+    assert browser.one("#one").is_displayed()
+    assert browser.one("#one h3").text == "1"
+    assert "mmlupro" not in browser.one("#one").text
+    browser.press("\ue00c")  # Escape
+    assert not browser.one("#one").is_displayed()
+    assert browser.focused() == second
+    browser.press("\ue007")
+    browser.js("document.querySelector('#list button').focus()")
+    browser.press("\ue015")  # arrow down, with an answer open: the next one opens
+    assert browser.one("#one h3").text == "1"
+    quiet(browser)
+
+
+def test_focus_is_visible_and_fields_have_names(browser: Browser, page: Path) -> None:
+    """For eyes and for screen readers."""
+    browser.open(page)
+    browser.press("/")
+    outline = browser.one("#f-search").value_of_css_property("outline-style")
+    assert outline == "solid"
+    for field in browser.all("#filters select, #filters input, button"):
+        if field.is_displayed():
+            assert field.accessible_name
+    assert browser.one("svg.plot").aria_role in ("image", "img")
+    assert browser.one("main").aria_role == "main"
+
+
+def test_letter_that_decided_is_marked(browser: Browser, page: Path) -> None:
+    """And reasoning is folded."""
+    browser.open(page, "#part=mmlupro&id=5&repeat=0")
+    assert browser.one("#one mark").text == "B"
+    fold = next(one for one in browser.all("#one details") if "Reasoning" in one.text)
+    assert fold.get_attribute("open") is None
+    assert "Red? No." in browser.text("#one")
+
+
+def test_hostile_answers_show_and_run_nothing(browser: Browser, hostile: Path) -> None:
+    """Each of them opened in full."""
+    browser.open(hostile)
+    for n in range(len(HOSTILE)):
+        browser.js("location.hash = arguments[0]", f"part=mmlupro&id={n}")
+        browser.until(lambda n=n: browser.one("#one h3").text == str(n))
+        shown = browser.js(
+            "const t = document.querySelector('#one pre').cloneNode(true);"
+            "t.querySelectorAll('.control').forEach((c) => c.remove()); return t.textContent"
+        )
+        steers = (0, 0x1B, 0x2028, 0x2029, 0x202E, 0x202C, 0x2066, 0x2069, 0xD83D, 0xDC00)
+        assert shown == "".join(c for c in HOSTILE[n] if ord(c) not in steers)
+    assert browser.js("return window.__pwned") is None
+    assert browser.all("#one img, #one iframe, #one script, #one svg, #one a, #one style") == []
+    browser.until(lambda: browser.one("main").is_displayed())
+    quiet(browser)
+
+
+def test_steering_characters_are_shown_as_marks(browser: Browser, hostile: Path) -> None:
+    """The text after an override keeps its direction."""
+    browser.open(hostile, "#id=5")
+    marks = [mark.text for mark in browser.all("#one pre .control")]
+    assert marks == [
+        *("U+2028", "U+2029", "U+202E", "U+202C", "U+2066", "U+2069", "U+0000", "U+001B"),
+    ]
+    browser.open(hostile, "#id=6")
+    assert [mark.text for mark in browser.all("#one pre .control")] == ["U+D83D", "U+DC00"]
+
+
+def test_line_of_a_megabyte_comes_in_pieces(browser: Browser, hostile: Path) -> None:
+    """It is all there, and the page stays quick and narrow."""
+    browser.open(hostile, f"#id={len(HOSTILE)}")
+    assert len(browser.text("#one pre")) == 20_000
+    assert browser.overflow() <= 0
+    for _ in range(3):
+        browser.js("document.querySelector('#one .more').click()")
+    assert len(browser.text("#one pre")) == 1_000_000
+    assert not browser.one("#one .more").is_displayed()
+
+
+def test_steering_characters_without_end_do_not_stop_the_page(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Many marks are written as letters."""
+    run = Made(tmp_path).run("marks", "rw")
+    set_texts(run, {0: {"text": "\u202e" * 300_000, "details": None}})
+    report(run)
+    browser.open(run / "report.html", "#id=0")
+    assert browser.text("#one pre").startswith("⟦U+202E⟧⟦U+202E⟧")
+    assert browser.js("return document.querySelectorAll('*').length") < 1_000
+
+
+def test_thousands_of_answers_are_a_page_at_a_time(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """13,000 answers: the page holds the rows of one page, and its texts unread."""
+    long = {
+        letter: Completion(text="because " * 60 + f"\nAnswer: {text}", finish_reason="stop")
+        for letter, text in (("r", "B"), ("w", "A"))
+    }
+    monkeypatch.setattr(compare_folders, "REPLIES", long)
+    run = Made(tmp_path).run("many", "rw" * 6_500)
+    report(run)
+    assert (run / "report.html").stat().st_size < 20_000_000
+    browser.open(run / "report.html")
+    assert len(rows(browser)) == 100
+    assert browser.js("return document.querySelectorAll('*').length") < 2_500
+    assert "13,000 of 13,000 answers, 1 to 100" in browser.text("#count")
+    browser.one("#page-on").click()
+    assert rows(browser)[0] == "100" and "101 to 200" in browser.text("#count")
+    browser.choose("#f-outcome", "wrong")
+    assert "6,500 of 13,000 answers, 1 to 100" in browser.text("#count")
+    quiet(browser)
+
+
+def test_page_without_answers_opens(browser: Browser, tmp_path: Path) -> None:
+    """A run that has only begun."""
+    run = Made(tmp_path).run("begun", "    ")
+    report(run)
+    browser.open(run / "report.html")
+    assert browser.text("#count") == "0 of 0 answers"
+    browser.press("j", "k", "/", "x")
+    quiet(browser)
+
+
+@pytest.mark.parametrize("name", ["page", "pair", "hostile"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_page_fits_a_narrow_screen_in_both_schemes(
+    browser: Browser, name: str, scheme: str, request: pytest.FixtureRequest
+) -> None:
+    """360 pixels, everything unfolded, with and without an answer open."""
+    browser.media(scheme=scheme)
+    browser.width(360, 780)
+    browser.open(request.getfixturevalue(name))
+    browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert browser.overflow() <= 0
+    browser.js("document.querySelector('#list button').click()")
+    assert browser.one("#one").is_displayed()
+    assert browser.overflow() <= 0
+    quiet(browser)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_their_ground(browser: Browser, page: Path, scheme: str) -> None:
+    """WCAG 2.2, 1.4.3: at least 4.5 to 1 for every text that is shown."""
+    browser.media(scheme=scheme)
+    browser.open(page, "#part=mmlupro&id=4&repeat=0")
+    assert browser.js(CONTRAST) == []
+
+
+CONTRAST = """
+const numbers = (c) => c.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => {
+  const [x, y, z] = [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+};
+const ground = (e) => {
+  for (; e; e = e.parentElement) {
+    const c = numbers(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] > 0) return c;
+  }
+  return [255, 255, 255];
+};
+const poor = new Set();
+for (const e of document.querySelectorAll("body *")) {
+  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+  if (!own || !e.checkVisibility() || e.closest("svg, script, option, :disabled")) continue;
+  const both = [light(numbers(getComputedStyle(e).color)), light(ground(e))];
+  const [a, b] = both.sort((x, y) => y - x);
+  const ratio = (a + 0.05) / (b + 0.05);
+  if (ratio < 4.5) poor.add(e.tagName + "." + e.className + " " + ratio.toFixed(2));
+}
+return [...poor];
+"""
+
+
+def test_paper_has_table_and_plot_and_no_answers(browser: Browser, page: Path) -> None:
+    """In black on white, whatever the screen shows."""
+    browser.media(scheme="dark", kind="print")
+    browser.open(page)
+    assert browser.one("table.results").is_displayed()
+    assert browser.one("svg.plot").is_displayed()
+    assert not browser.one("#answers").is_displayed()
+    assert browser.one("body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
+
+
+def test_flips_stand_side_by_side(browser: Browser, pair: Path) -> None:
+    """A comparison opens with what changed; both replies in two columns of one height."""
+    browser.open(pair)
+    assert sorted(rows(browser)) == ["1", "2", "4", "6", "7"]
+    browser.choose("#f-outcome", "lost")
+    assert rows(browser) == ["1", "2"]
+    browser.js("document.querySelectorAll('#list button')[1].click()")
+    base, new = browser.all("#one .side")
+    assert "base: old" in base.text and "right" in base.text
+    assert "new: new" in new.text and "cut off" in new.text
+    assert base.rect["y"] == new.rect["y"] and base.rect["x"] < new.rect["x"]
+    browser.choose("#f-outcome", "")
+    assert len(rows(browser)) == 8
+    quiet(browser)
+
+
+def test_rule_of_a_part_leads_to_its_answers(browser: Browser, page: Path) -> None:
+    """From the counts of a part to the list."""
+    browser.open(page)
+    browser.js("document.querySelector('#part-mmlupro').open = true")
+    link = next(a for a in browser.all("#part-mmlupro .chips a") if a.text == "cut_off")
+    link.click()
+    browser.until(lambda: rows(browser) == ["3", "4"])
+    assert "rule cut_off" in browser.text("#count")
