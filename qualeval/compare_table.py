@@ -82,6 +82,7 @@ def _head(result: Comparison) -> list[str]:
 
 
 def notes(result: Comparison) -> list[str]:
+    """The verdict of the gate, and what has to be known to read the table."""
     lines = []
     if result.gate is not None:
         word = result.gate.replace("within M", f"within {result.margin:g} points")
@@ -103,6 +104,7 @@ def notes(result: Comparison) -> list[str]:
 
 
 def same_except(result: Comparison) -> list[str]:
+    """What differs between the runs besides what was compared."""
     lines = []
     if result.allowed:
         lines.append("ALLOWED TO DIFFER, so the scores answer different questions:")
@@ -124,6 +126,7 @@ def _difference(difference: Difference, result: Comparison) -> str:
 
 
 def footer(result: Comparison) -> list[str]:
+    """How the numbers were made."""
     source = result.margin_source
     if source == "default":
         source = "the default; --gate or gate.margin_points of the card set another"

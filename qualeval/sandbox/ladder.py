@@ -99,8 +99,8 @@ def choose_sandbox(*, unsafe: bool = False) -> Chosen:
         "nothing on this machine can hold a program that may be hostile:\n"
         f"{failed}\n"
         "install bubblewrap (Debian and Ubuntu: apt install bubblewrap) and allow unprivileged "
-        f"user namespaces, or leave the part `lcb` out (--parts); `{UNSAFE}` runs programs unprotected, "
-        "and the results say so"
+        "user namespaces, or leave the part `lcb` out (--parts); "
+        f"`{UNSAFE}` runs programs unprotected, and the results say so"
     )
 
 

@@ -7,6 +7,7 @@ what a program should print, and reads neither code nor input itself.
     qualeval <- socket -> zygote -> init of a new process namespace -> the program
 """
 
+import _sitebuiltins
 import atexit
 import builtins
 import contextlib
@@ -25,7 +26,6 @@ import threading
 import types
 from typing import Any, NoReturn
 
-import _sitebuiltins
 import kernel
 import landlock
 import prelude
@@ -191,7 +191,9 @@ def become(order: Order, files: list[int]) -> NoReturn:
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
             errors = "backslashreplace" if name == "stderr" else "strict"
-            stream = open(number, mode, encoding="utf-8", errors=errors, closefd=False)
+            stream = open(  # noqa: SIM115 - as the interpreter opens them on Linux
+                number, mode, encoding="utf-8", errors=errors, newline="\n", closefd=False
+            )
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
         code = as_main(source)
