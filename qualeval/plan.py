@@ -9,7 +9,7 @@ from qualeval.card import Card, Dialect
 from qualeval.errors import OptionError, did_you_mean
 from qualeval.lists import ItemList, load_list
 from qualeval.made_list import Making, load_or_make, made_limits
-from qualeval.records import PART_NAMES, Item, Json, Request, ThinkingMode
+from qualeval.records import Item, Json, Request, ThinkingMode
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Task
 
@@ -110,8 +110,9 @@ def chosen_parts(names: str | None) -> tuple[str, ...]:
     for name in wanted:
         if name not in TASKS:
             hint = did_you_mean(name, TASKS)
-            why = "is not in this version" if name in PART_NAMES else f"is unknown{hint}"
-            raise OptionError(f"--parts: part '{name}' {why}; there are: {', '.join(TASKS)}")
+            raise OptionError(
+                f"--parts: part '{name}' is unknown{hint}; there are: {', '.join(TASKS)}"
+            )
     if not wanted:
         raise OptionError(f"--parts: names no part; there are: {', '.join(TASKS)}")
     return tuple(name for name in TASKS if name in wanted)

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from qualeval.errors import OptionError, QualevalError
 from qualeval.recheck import contract_of, whole_lines
-from qualeval.records import PART_NAMES, Summary
+from qualeval.records import Summary
 from qualeval.reopen import parts_of
 from qualeval.runfolder import read_summary
 from qualeval.table import percent_of, points
 from qualeval.tasks import TASKS
 
 HEAD = ("run", "row", "result, 95 % margin", "right", "status", "date", "model")
+
+END = ".contract.json"
 
 REPETITION = re.compile(r"(?P<job>.+)-rep(?P<number>[1-9]\d{0,5})")
 
@@ -60,7 +62,8 @@ def _listed(path: Path, name: str) -> ListedRun:
     """What one folder holds."""
     run = ListedRun(name)
     names = parts_of(path)
-    other = [p for p in PART_NAMES if p not in TASKS and (path / f"{p}.contract.json").exists()]
+    contracts = sorted(file.name.removesuffix(END) for file in path.glob(f"*{END}"))
+    other = [name for name in contracts if name not in TASKS]
     if not names and not other:
         run.remarks.append("no run: nothing was asked here")
         return run

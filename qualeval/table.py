@@ -131,6 +131,8 @@ def footer(parts: Sequence[Summary]) -> list[str]:
         f"Low to high is the 95 % interval, {_methods(parts)}; ± is half its width and is not "
         "centred on the result.",
     ]
+    if held_by := dict.fromkeys(part.sandbox for part in parts if part.sandbox):
+        lines.append(f"Programs of the model ran in: {'; '.join(held_by)}.")
     if any(part.sample_list for part in parts):
         lines.append(
             "SAMPLE LIST: a few questions of our own that show how things work; "

@@ -201,15 +201,6 @@ def test_unknown_part_is_refused_with_the_known_ones(names: str, message: str) -
     assert str(caught.value).startswith(message)
 
 
-def test_part_of_a_later_version_is_told_from_an_unknown_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The method has seven rows; a version may have fewer."""
-    monkeypatch.setattr("qualeval.plan.TASKS", {"gpqa": TASKS["gpqa"]})
-    with pytest.raises(OptionError, match="part 'think' is not in this version; there are: gpqa"):
-        chosen_parts("think")
-
-
 # Groups
 
 

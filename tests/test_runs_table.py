@@ -132,12 +132,8 @@ def test_broken_folder_is_a_line(runs: Path) -> None:
 
 def test_part_of_another_version_is_named(runs: Path) -> None:
     """A part that this program does not know."""
-    from qualeval.tasks import TASKS
-
-    if "ruler" in TASKS:
-        pytest.skip("this version knows all parts")
-    (runs / "job" / "ruler.contract.json").write_text("{}", encoding="utf-8")
-    assert "  not in this version of qualeval: ruler" in runs_command(runs)
+    (runs / "job" / "poetry.contract.json").write_text("{}", encoding="utf-8")
+    assert "  not in this version of qualeval: poetry" in runs_command(runs)
 
 
 def test_run_given_in_place_of_a_folder_is_listed_alone(runs: Path) -> None:
