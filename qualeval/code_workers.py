@@ -7,7 +7,8 @@ sandbox that fails is tried once more; failing again, it gives no verdict.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Lock, Semaphore, local
 from types import TracebackType
 
@@ -36,14 +37,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def most_at_once() -> int:
+    """Programs that may run side by side: one a core, as far as memory goes for their limits."""
+    available = 0
+    with suppress(OSError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        told = dict(line.split(":", 1) for line in lines)
+        available = int(told.get("MemAvailable", "0 kB").split()[0]) * 1024
+    by_memory = available // Limits().memory_bytes or 1
+    return min(cores(), by_memory)
+
+
 class CodeWorkers:
     """Threads that each own a sandbox. A verdict is asked for once, however often it is wanted."""
 
     def __init__(self, chosen: Chosen, log: Callable[[str], None]) -> None:
         self.chosen = chosen
         self._log = log
-        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="qualeval-code")
-        self._free = Semaphore(max(1, cores() - 1))
+        self._most = most_at_once()
+        self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="qualeval-code")
+        self._free = Semaphore(max(1, min(self._most, cores() - 1)))
         self._own = local()
         self._sandboxes: list[Sandbox] = []
         self._lock = Lock()
@@ -64,7 +77,7 @@ class CodeWorkers:
 
     def use_all_cores(self) -> None:
         """From now on nothing else needs a core."""
-        if cores() > 1:
+        if self._most == cores() > 1:
             self._free.release()
 
     def begin(

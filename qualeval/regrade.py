@@ -157,10 +157,16 @@ def _take_this_grader(
     if old == here.grader and part.conditions.sandbox == sandbox:
         return None
     renewed = new_contract(here).model_copy(update={"sessions": part.contract.sessions})
-    inside = f", in {sandbox}" if sandbox else ""
-    files.log(f"graded again with {here.grader} ({here.suite}){inside} in place of {old}", name)
+    now, before = _in(sandbox), _in(part.conditions.sandbox)
+    files.log(
+        f"graded again with {here.grader} ({here.suite}){now} in place of {old}{before}", name
+    )
     files.write(f"{name}.contract.json", renewed.model_dump_json(indent=2))
     return old if old != here.grader else None
+
+
+def _in(sandbox: str | None) -> str:
+    return f", in {sandbox}" if sandbox else ""
 
 
 def _graded(run: Path, name: str) -> Iterator[tuple[Key, Graded]]:

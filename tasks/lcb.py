@@ -68,9 +68,12 @@ DRAW = Newest(
 )
 
 
-RULES = (
-    ("accepted", "wrong_answer", "time_limit", "memory_limit", "output_limit")
-    + ("runtime_error", "compile_error", "no_code", "misrouted", "cut_off")
+RULES = ("accepted", "wrong_answer", "time_limit", "memory_limit", "output_limit") + (
+    "runtime_error",
+    "compile_error",
+    "no_code",
+    "misrouted",
+    "cut_off",
 )
 """What may decide an answer."""
 
@@ -125,7 +128,9 @@ class CodeTask(OneRow):
 
     def beside(self, answer: Answer) -> Mapping[str, tuple[int, int]]:
         """How the programs fared, by verdict."""
-        return {f"programs: {word.replace('_', ' ')}": (int(answer.rule == word), 1) for word in RULES}
+        return {
+            f"programs: {word.replace('_', ' ')}": (int(answer.rule == word), 1) for word in RULES
+        }
 
     def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """Right when the program in a finished answer passes every test. An answer that was cut

@@ -314,6 +314,9 @@ def test_test_that_is_not_json_is_an_error_of_the_data(line: str) -> None:
 
 def test_expected_integers_may_have_any_length() -> None:
     assert call.expected_value("1" + "0" * 5000) == 10**5000
+    assert call.expected_value(f"[1, -1{'0' * 5000}]") == [1, -(10**5000)]
+    with pytest.raises(ValueError, match="too deep"):
+        call.expected_value("[1" + "0" * 5000 + "," + "[" * 100_000)
 
 
 def test_names_of_the_prelude_are_there_and_builtins_win() -> None:

@@ -42,6 +42,27 @@ def test_example_output_is_no_program() -> None:
     assert chosen("x", "import math").index == 1
 
 
+@pytest.mark.parametrize(
+    "holder",
+    ["class Solution:\n  def f(self): pass", "def f(): pass", "async def f(): pass"]
+    + ["f = lambda: 1", "class Solution:\n  f = g"],
+)
+def test_function_that_is_called_is_preferred(holder: str) -> None:
+    """Chat models show how their class is used in a block of its own behind it."""
+    for other in ("print(Solution().f())", "def g(): return f", "class f: pass", "1 +"):
+        assert choose((other, "3", holder, "def f(): 2"), run_plainly, Limits(), "f").index == 2
+    assert choose((holder, "x()"), run_plainly, Limits(), "f").index == 0
+    assert choose(("1 +", "3", "x()", "y()"), run_plainly, Limits(), "f").index == 2
+
+
+def test_text_behind_the_program_is_not_compiled() -> None:
+    """It could end the check, and with it the choice."""
+    behind = "x()\n" * 500_000
+    tight = Limits(cpu_seconds=1, wall_seconds=2)
+    assert choose(("def f(): 1", behind), run_plainly, tight).index == 0
+    assert choose(("def f(): 1", behind), run_plainly, tight, "f").index == 0
+
+
 def test_text_that_compiles_is_better_than_none() -> None:
     assert chosen("1 +", "# nothing yet", "pass") == Choice(1, "")
 
@@ -123,7 +144,7 @@ def test_script_runs_by_itself() -> None:
     assert compile_check.__file__ is not None
     ran = subprocess.run(
         [sys.executable, Path(compile_check.__file__)],
-        input=json.dumps(["1 +", "print(1 is 1)"]).encode(),
+        input=json.dumps({"texts": ["1 +", "print(1 is 1)"], "function": None}).encode(),
         capture_output=True,
         check=True,
         timeout=60,
@@ -134,10 +155,13 @@ def test_script_runs_by_itself() -> None:
 
 def test_check_gives_the_same_inside_and_outside() -> None:
     """The function itself, without a process between."""
-    assert compile_check.check(["3", "print(1)"]) == {"chosen": 1, "error": None}
-    assert compile_check.check([" x", "3"]) == {
+    check = compile_check.check
+    assert check(["3", "print(1)"], None) == {"chosen": 1, "error": None}
+    assert check(["print(f)", "def f(): 1", "("], "f") == {"chosen": 1, "error": None}
+    assert check(["f = 1", "def f(): 1"], "f") == {"chosen": 0, "error": None}
+    assert check([" x", "3"], "f") == {
         "chosen": 1,
         "error": {"kind": "IndentationError", "message": "unexpected indent", "line": 1},
     }
-    assert compile_check.check(["\0", "1 +"])["chosen"] == -1
-    assert compile_check.check(["x", "y"])["chosen"] == 0
+    assert check(["\0", "1 +"], None)["chosen"] == -1
+    assert check(["x", "y"], None)["chosen"] == 0

@@ -160,6 +160,31 @@ def test_at_most_eight_candidates_without_repetition() -> None:
     assert [code for code, _ in found] == [f"f({n % 12})" for n in range(39, 31, -1)]
 
 
+def test_program_is_kept_however_many_examples_stand_behind_it() -> None:
+    examples = "".join(f"Example {n}:\n```\n{n}\n```\n" for n in range(20))
+    found = codes(f"```python\nf()\n```\n{examples}")
+    assert [code for code, _ in found] == [*(str(n) for n in range(19, 12, -1)), "f()"]
+    found = codes(f"```\nf()\n```\n{examples}")
+    assert [code for code, _ in found] == [str(n) for n in range(19, 11, -1)]
+
+
+def test_fence_at_the_end_of_a_line_closes_a_block_that_nothing_else_closes() -> None:
+    assert codes("```python\na()\nb()```")[0] == ("a()\nb()", "unclosed")
+    assert codes("```python\na()``` \nThat is all.")[0] == ("a()", "unclosed")
+    assert codes("~~~~\na() # ~~~\nb()~~~~")[0] == ("a() # ~~~\nb()", "unclosed")
+    two = codes("```python\na()```\nBetter:\n```python\nb()\n```")
+    assert two == [("b()", "closed_python"), ("a()", "unclosed")]
+    assert codes("```python\n# not ```\na()\n```")[0] == ("# not ```\na()", "closed_python")
+
+
+def test_byte_order_mark_in_front_of_a_program_is_left_out() -> None:
+    """As in front of a file; anywhere else Python refuses it, and so do we."""
+    assert codes("```python\n\ufeffa()\n```") == [("a()", "closed_python")]
+    assert first("```python\n\ufeffa()\n```").same_as_official
+    assert codes("```python\na()\n\ufeffb()\n```") == [("a()\n\ufeffb()", "closed_python")]
+    assert codes("```python\n\ufeff\n```") == []
+
+
 def test_label_is_bounded() -> None:
     """It is written into answer files."""
     assert len(first(f"```{'x' * 5000}\nf()\n```").label) == 40

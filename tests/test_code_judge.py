@@ -365,6 +365,19 @@ def test_reply_is_judged_by_its_last_block_that_is_a_program() -> None:
     assert (found.chosen.code, found.chosen.how) == ("print(input())", "closed_python")
 
 
+def test_example_of_use_is_not_the_function_that_is_called() -> None:
+    reply = (
+        "```python\nclass Solution:\n    def f(self, n): return n\n```\nFor example:\n"
+        "```python\nprint(Solution().f(5))\n```\nIt takes:\n```\nO(n)\n```"
+    )
+    found = graded(reply, "f")
+    assert found.judged.verdict == "accepted"
+    assert found.chosen is not None
+    assert not found.chosen.same_as_official
+    last = "```python\ndef f(n): return 5\n```\n```python\ndef f(n): return 6\n```"
+    assert graded(last, "f").judged.verdict == "wrong_answer"
+
+
 def test_reply_without_code_is_not_run() -> None:
     for reply in ("", "Sorry, I cannot.", "```python\n```"):
         found = graded(reply)

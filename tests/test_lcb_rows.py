@@ -281,6 +281,11 @@ def test_call_that_is_not_json_is_refused(change: dict[str, str], words: str) ->
     assert words in refused(called(public_test_cases=[{**CALLED, **change}]))
 
 
+def test_integers_of_a_call_may_have_any_number_of_digits() -> None:
+    long = {**CALLED, "input": f"[1, 2]\n{'7' * 5000}", "output": "7" * 6000}
+    assert item(called(public_test_cases=[long])).function == "isThere"
+
+
 @pytest.mark.parametrize("given", ["[1, 2]\n3\n", "", "\n"])
 def test_line_end_behind_the_arguments_is_none(given: str) -> None:
     assert item(called(public_test_cases=[{**CALLED, "input": given}])).function == "isThere"

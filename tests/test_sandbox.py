@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -135,6 +137,45 @@ def test_output_at_its_limit_is_not_read(best: Sandbox) -> None:
     assert len(best.run("import os\nos.write(2, b'y' * 9999)", b"", SHORT).stderr) == 4096
 
 
+def test_a_long_input_is_no_trouble(sandbox: Sandbox) -> None:
+    code = "import sys; print(len(sys.stdin.buffer.read()))"
+    assert sandbox.run(code, b"1" * (70 * MIB), PLENTY).stdout == b"%d\n" % (70 * MIB)
+
+
+def test_as_many_threads_as_a_pool_has_by_default(sandbox: Sandbox) -> None:
+    code = (
+        "import threading\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "gate = threading.Barrier(24)\n"
+        "with ThreadPoolExecutor(24) as pool:\n"
+        "    print(len(set(pool.map(lambda number: gate.wait(), range(24)))))\n"
+    )
+    assert sandbox.run(code, b"", PLENTY).stdout == b"24\n"
+
+
+def test_a_lower_limit_that_qualeval_was_started_under_is_kept() -> None:
+    """`ulimit -t 100`, say: limits of ours can only be lower ones."""
+    code = (
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (20, 20))\n"
+        "from qualeval.sandbox import Limits, choose_sandbox\n"
+        "with choose_sandbox(unsafe=True).sandbox() as sandbox:\n"
+        "    print(sandbox.run('print(1)', b'', Limits(cpu_seconds=60)).stdout)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "b'1\\n'\n" == ran.stdout
+
+
+def test_a_failure_before_the_program_begins_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from qualeval.sandbox import sandbox as module
+
+    broken = module._sources()
+    broken["zygote"] = broken["zygote"].replace("    limit(order)\n", "    1 / 0\n")
+    monkeypatch.setattr(module, "_sources", lambda: broken)
+    with choose_sandbox_unchecked() as made, pytest.raises(SandboxError, match="from outside"):
+        made.run("print(1)", b"", SHORT)
+
+
 def test_children_share_the_limit_of_cpu(sandbox: Sandbox) -> None:
     code = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
     ran = sandbox.run(code, b"", Limits(cpu_seconds=2, wall_seconds=30))
@@ -216,27 +257,35 @@ def resident(root: int) -> int:
     return max(map(int, pages)) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_a_sandbox_ends_with_the_process_that_owns_it(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
+def test_a_program_ends_with_the_process_that_owns_it(sandbox: Sandbox) -> None:
+    """kill -9 of qualeval in the middle of a program."""
     code = (
-        "import os, sys\n"
-        "from qualeval.sandbox import Limits, choose_sandbox\n"
+        "import threading\n"
+        "from qualeval.sandbox import Limits, Sandbox\n"
+        "from qualeval.sandbox.interpreter import this_interpreter\n"
         "from qualeval.sandbox.watch import descendants\n"
-        "sandbox = choose_sandbox().sandbox()\n"
+        f"sandbox = Sandbox({sandbox.rung!r}, this_interpreter())\n"
         "sandbox.run('', b'', Limits())\n"
-        "print(*descendants(os.getpid()), flush=True)\n"
+        "before = len(list(descendants(sandbox.pid)))\n"
+        "def tell():\n"
+        "    while len(inside := list(descendants(sandbox.pid))) < before + 2:\n"
+        "        pass\n"
+        "    print(sandbox.pid, *inside, flush=True)\n"
+        "threading.Thread(target=tell).start()\n"
         "sandbox.run('import time; time.sleep(60)', b'', Limits(wall_seconds=60))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None
-        inside = list(map(int, owner.stdout.readline().split()))
-        assert inside
+        inside = set(map(int, owner.stdout.readline().split()))
+        assert len(inside) >= 3
         owner.kill()
+    wait_until_gone(inside)
+
+
+def wait_until_gone(pids: set[int]) -> None:
     deadline = monotonic() + 20
-    while any(Path(f"/proc/{pid}/exe").exists() and alive(pid) for pid in inside):
-        assert monotonic() < deadline
+    while left := set(filter(alive, pids)):
+        assert monotonic() < deadline, left
         threading.Event().wait(0.02)
 
 
@@ -271,13 +320,26 @@ def test_a_sandbox_that_is_killed_is_an_error_of_ours_and_starts_again(sandbox: 
     assert sandbox.run("print(1)", b"", SHORT).stdout == b"1\n"
 
 
-def test_another_thread_can_end_a_program(best: Sandbox) -> None:
-    best.run("", b"", SHORT)
-    timer = threading.Timer(0.3, best.interrupt)
-    timer.start()
-    with pytest.raises(SandboxError, match="ended in the middle of a program"):
-        best.run("import time; time.sleep(30)", b"", Limits(wall_seconds=60))
-    timer.join()
+def test_another_thread_can_end_a_program_and_nothing_is_left_of_it(sandbox: Sandbox) -> None:
+    with Sandbox(sandbox.rung, sandbox.interpreter) as made:
+        made.run("", b"", SHORT)
+        before = set(descendants(made.pid or 0))
+        inside: set[int] = set()
+
+        def interrupt() -> None:
+            while len(set(descendants(made.pid or 0)) - before) < 2:
+                pass
+            inside.update(descendants(made.pid or 0))
+            made.interrupt()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(SandboxError, match="ended in the middle of a program"):
+            made.run("import time; time.sleep(30)", b"", Limits(wall_seconds=60))
+        thread.join()
+        wait_until_gone(inside)
+        with pytest.raises(SandboxError, match="interrupted"):
+            made.run("", b"", SHORT)
 
 
 def test_a_sandbox_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +405,7 @@ def test_a_machine_whose_calls_are_not_known_is_refused(
 
 def test_the_name_of_a_sandbox_tells_rung_interpreter_and_machine() -> None:
     interpreter = this_interpreter()
-    release = ".".join(map(str, __import__("sys").version_info[:3]))
+    release = ".".join(map(str, sys.version_info[:3]))
     assert f"cpython {release}, numpy {interpreter.numpy}, {os.uname().machine}" == interpreter.name
     chosen = choose_sandbox()
     assert f"{chosen.rung}, {interpreter.name}" == chosen.name

@@ -124,15 +124,21 @@ _NUMBERS = {
     "clone": (56, 220),
     "clone3": (435, 435),
     "fanotify_init": (300, 262),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "fchownat": (260, 54),
     "finit_module": (313, 273),
     "fsopen": (430, 430),
     "getpid": (39, 172),
     "init_module": (175, 105),
+    "inotify_init1": (294, 26),
     "io_uring_setup": (425, 425),
     "ioprio_set": (251, 30),
     "kcmp": (312, 272),
     "kexec_load": (246, 104),
     "keyctl": (250, 219),
+    "lremovexattr": (198, 15),
+    "lsetxattr": (189, 6),
     "memfd_create": (319, 279),
     "memfd_secret": (447, 447),
     "mount": (165, 40),
@@ -151,18 +157,26 @@ _NUMBERS = {
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),
     "reboot": (169, 142),
+    "removexattr": (197, 14),
     "request_key": (249, 218),
     "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
     "semget": (64, 190),
     "setdomainname": (171, 162),
     "sethostname": (170, 161),
     "setns": (308, 268),
+    "setpriority": (141, 140),
     "settimeofday": (164, 170),
+    "setxattr": (188, 5),
     "shmget": (29, 194),
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "syslog": (103, 116),
+    "truncate": (76, 45),
     "umount2": (166, 39),
     "unshare": (272, 97),
     "userfaultfd": (323, 282),
+    "utimensat": (280, 88),
     "vhangup": (153, 58),
 }
 
@@ -437,6 +451,27 @@ MEMORY = (
         except (OSError, MemoryError, ValueError):
             pass
         attempt(f"{written} MiB of shared pages", lambda: written >= BOMB_MIB)
+        """,
+        expect=EXITED | {"memory_limit"},
+        outer_namespace=True,
+    ),
+    _threat(
+        "memory_hidden_in_dev_zero",
+        "the same by /dev/zero: mapped shared it is memory of no process, and no flag tells so",
+        """
+        import mmap
+        written = 0
+        block = b"x" * (1 << 20)
+        try:
+            zero = os.open("/dev/zero", os.O_RDWR)
+            # Below the address-space limit of one process: many could do the same.
+            shared = mmap.mmap(zero, 640 << 20, flags=mmap.MAP_SHARED)
+            for written in range(1, 641):
+                shared.write(block)
+                shared.madvise(mmap.MADV_DONTNEED, (written - 1) << 20, 1 << 20)
+        except (OSError, MemoryError, ValueError):
+            pass
+        attempt(f"{written} MiB of shared pages", lambda: written >= 640)
         """,
         expect=EXITED | {"memory_limit"},
         outer_namespace=True,
@@ -1395,6 +1430,156 @@ def _call(name: str, call: str, prepare: str = "") -> Threat:
     )
 
 
+# Where a namespace hides the files of the machine, /tmp is the program's own and it may change what
+# is there; where none does, these calls reach every file that the user owns. A path that does not
+# exist tells them apart: "no such file" means that the kernel looked.
+_OF_FILES = (
+    ("truncate", "truncate", "path, 0"),
+    ("fchmodat", "chmod", "-100, path, 0o777"),
+    ("fchmodat2", "chmod without following links", "-100, path, 0o777, 0x100"),
+    ("fchownat", "chown", "-100, path, -1, os.getgid(), 0"),
+    ("utimensat", "utime", "-100, path, 0, 0"),
+    ("setxattr", "setxattr", "path, ctypes.c_char_p(b'user.x'), path, 1, 0"),
+    ("lsetxattr", "lsetxattr", "path, ctypes.c_char_p(b'user.x'), path, 1, 0"),
+    ("removexattr", "removexattr", "path, ctypes.c_char_p(b'user.x')"),
+    ("lremovexattr", "lremovexattr", "path, ctypes.c_char_p(b'user.x')"),
+)
+
+BESIDE_THE_WALLS = (
+    *(
+        _threat(
+            f"files_changed_by_{name}",
+            f"{what} on a file of the machine: Landlock has no right for it (landlock(7), BUGS)",
+            f"""
+            import errno
+            path = ctypes.c_char_p(b"/tmp/there-is-no-such-file-4417")
+            def looked():
+                system_call({name!r}, {arguments})
+                return ctypes.get_errno() == errno.ENOENT
+            if os.stat("/tmp").st_uid != os.getuid():
+                attempt({what!r}, looked)
+            """,
+        )
+        for name, what, arguments in _OF_FILES
+    ),
+    _threat(
+        "time_of_a_folder_of_the_machine",
+        "the time of a folder that everybody may write to; and of an open file, its mode and owner",
+        """
+        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+            if os.path.isdir(folder) and os.stat(folder).st_uid != os.getuid():
+                attempt("time of " + folder, lambda: os.utime(folder) is None)
+        if os.stat("/tmp").st_uid != os.getuid():
+            file = os.open(os.__file__, os.O_RDONLY)
+            attempt("mode of an open file", lambda: os.fchmod(file, 0o644) is None)
+            attempt("time of an open file", lambda: os.utime(file) is None)
+        """,
+    ),
+    _threat(
+        "signals_by_queue",
+        "sigqueue, which is neither kill nor tgkill: signal 0 to the init and to others",
+        """
+        info = (ctypes.c_int * 32)()
+        info[2] = -1
+        for target in {os.getppid() or 1, 1}:
+            attempt(f"sigqueue to {target}", lambda: system_call(
+                "rt_sigqueueinfo", target, 0, info) == 0)
+            attempt(f"sigqueue to a thread of {target}", lambda: system_call(
+                "rt_tgsigqueueinfo", target, target, 0, info) == 0)
+        """,
+    ),
+    _threat(
+        "signals_by_files",
+        "makes another process the owner of a pipe, to which the kernel then sends any signal",
+        """
+        import fcntl, struct
+        read, write = os.pipe()
+        target = os.getppid() or 1
+        attempt("F_SETOWN", lambda: fcntl.fcntl(read, 8, target) == 0)
+        attempt("F_SETOWN_EX", lambda: fcntl.fcntl(read, 15, struct.pack("ii", 1, target)))
+        attempt("F_SETSIG", lambda: fcntl.fcntl(read, 10, 9) == 0)
+        attempt("FIOSETOWN", lambda: fcntl.ioctl(read, 0x8901, struct.pack("i", target)))
+        """,
+    ),
+    _threat(
+        "datagram_to_an_address",
+        "one of a pair of local sockets sends to any other socket in the file system",
+        """
+        import errno, socket
+        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        def reached(address):
+            try:
+                return one.sendto(b"x", address)
+            except OSError as error:
+                return error.errno != errno.EPERM
+        for address in ("/run/systemd/journal/socket", "/dev/log", "/tmp/no-such-socket-4417",
+                        "\\0no-such-socket-4417"):
+            attempt(f"looked for {address!r}", lambda: reached(address))
+        if one.send(b"y") != 1 or other.recv(1) != b"y":
+            raise SystemExit("asyncio needs pairs of sockets")
+        """,
+    ),
+    _threat(
+        "pairs_of_other_families",
+        "socketpair of families that the kernel would load a module for",
+        """
+        import errno, socket
+        def reached(family, kind):
+            try:
+                socket.socketpair(family, kind)
+            except OSError as error:
+                return error.errno != errno.EPERM
+            return True
+        for family in (10, 16, 21, 30, 38, 40):
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                attempt(f"family {family}", lambda: reached(family, kind))
+        """,
+    ),
+    _threat(
+        "priority_of_the_user",
+        "setpriority for every process of the user, or of the group, by the number 0",
+        """
+        attempt("of the user", lambda: os.setpriority(os.PRIO_USER, 0, 1) is None)
+        attempt("of the group", lambda: os.setpriority(os.PRIO_PGRP, 0, 1) is None)
+        os.setpriority(os.PRIO_PROCESS, 0, 1)
+        """,
+    ),
+    _threat(
+        "waits_for_every_disk",
+        "sync writes what all programs of the machine have not written yet, and cannot be killed",
+        """
+        attempt("sync", lambda: system_call("sync") == 0)
+        attempt("syncfs", lambda: system_call("syncfs", os.open("/", os.O_RDONLY)) == 0)
+        """,
+    ),
+    _threat(
+        "instances_of_inotify",
+        "of which a user has 128, whatever namespace they are made in",
+        """
+        attempt("inotify", lambda: system_call("inotify_init1", 0) >= 0)
+        """,
+    ),
+    _threat(
+        "core_piped_to_a_handler",
+        "a core limit of 0 does not keep a crash from starting the machine's crash handler; 1 does",
+        """
+        import resource
+        limits = resource.getrlimit(resource.RLIMIT_CORE)
+        attempt(f"core limit {limits}", lambda: limits != (1, 1))
+        """,
+    ),
+    _threat(
+        "limits_of_scheduling",
+        "real-time priority that an audio setup may give to users",
+        """
+        import resource
+        for name in ("RLIMIT_RTPRIO", "RLIMIT_NICE"):
+            limits = resource.getrlimit(getattr(resource, name))
+            attempt(f"{name} {limits}", lambda: limits != (0, 0))
+        """,
+    ),
+)
+
 SYSTEM_CALLS = (
     _call(
         "bpf",
@@ -1632,6 +1817,7 @@ THREATS: Sequence[Threat] = (
     *WRITING,
     *NETWORK,
     *PRIVILEGES,
+    *BESIDE_THE_WALLS,
     *SYSTEM_CALLS,
     *INTERPRETER,
     *COMPILER,
@@ -1959,6 +2145,54 @@ ORDINARY: Sequence[Ordinary] = (
         print(sorted(done))
         """,
         "[0, 1, 2, 3, 4, 5, 6, 7]\n",
+    ),
+    _ordinary(
+        # Each reserves its stack, and all of them have to fit the address space.
+        "twenty_threads_at_once",
+        """
+        import threading
+        end = threading.Event()
+        threads = [threading.Thread(target=end.wait) for _ in range(20)]
+        for one in threads:
+            one.start()
+        print(threading.active_count())
+        end.set()
+        """,
+        "21\n",
+    ),
+    _ordinary(
+        # Counted once: nobody else may say that 500 MiB are 3 GiB.
+        "memory_shared_with_children",
+        """
+        import os, time
+        held = bytearray(b"x") * (500 << 20)
+        go, start = os.pipe()
+        children = []
+        for number in range(5):
+            child = os.fork()
+            if child == 0:
+                os.close(start)
+                os.read(go, 1)
+                os._exit(held[number] - 120)
+            children.append(child)
+        time.sleep(0.5)
+        os.close(start)
+        print([os.waitpid(child, 0)[1] for child in children])
+        """,
+        "[0, 0, 0, 0, 0]\n",
+    ),
+    _ordinary(
+        "pair_of_sockets",
+        """
+        import asyncio, socket
+        one, other = socket.socketpair()
+        one.sendall(b"x")
+        async def main():
+            await asyncio.sleep(0)
+            return await asyncio.gather(*(asyncio.sleep(0, n) for n in range(3)))
+        print(other.recv(1), asyncio.run(main()))
+        """,
+        "b'x' [0, 1, 2]\n",
     ),
     _ordinary(
         "thread_with_a_big_stack",

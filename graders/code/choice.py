@@ -1,4 +1,6 @@
-"""Which candidate is the program: the first that is Python. Asked in the sandbox, read here."""
+"""Which candidate is the program: the first that is Python, and has the function that is called.
+Asked in the sandbox, read here.
+"""
 
 import json
 from collections.abc import Sequence
@@ -27,15 +29,19 @@ class Choice:
     why: str
 
 
-def choose(codes: Sequence[str], run_code: RunCode, limits: Limits) -> Choice:
-    """Ask for the first program among at most eight texts.
+def choose(
+    codes: Sequence[str], run_code: RunCode, limits: Limits, function: str | None = None
+) -> Choice:
+    """Ask for the first program among at most eight texts; where a function is called, for the
+    first that has it.
 
     A check that a limit or a signal ends chooses none: the texts were made to end it. Raises
     SandboxError as `run_code` does, and ValueError for no text or more than eight.
     """
     if not 0 < len(codes) <= MOST_CANDIDATES:
         raise ValueError(f"there must be 1 to {MOST_CANDIDATES} candidates, not {len(codes)}")
-    ran = run_code(script("compile_check"), json.dumps(list(codes)).encode("ascii"), limits)
+    asked = json.dumps({"texts": list(codes), "function": function}).encode("ascii")
+    ran = run_code(script("compile_check"), asked, limits)
     return _read(ran, len(codes))
 
 

@@ -20,7 +20,11 @@ Rules of suite 1, for the visible text of a reply:
 5.  Without any fence the whole reply, when one of its lines starts as a line of a program does: an
     import, a definition, a decorator, `for`, `while`, `if`, `with` or `try` up to its colon, an
     assignment to a name, or a call. Prose such as `Sorry` is Python too, so parsing is not enough.
-6.  Blank blocks and repeated ones are left out, and no more than eight candidates are given.
+6.  In a block that is never closed, a fence at the end of a line closes it there: `print(x)` and
+    its closing fence are sometimes written on one line.
+7.  Blank blocks and repeated ones are left out, and no more than eight candidates are given; closed
+    blocks labelled as Python are kept before the others. A byte order mark in front of a program
+    is left out, as Python does with one in front of a file.
 """
 
 import re
@@ -97,10 +101,19 @@ def extract(reply: str) -> Extraction:
     official = _between_backticks(lines)
     candidates: dict[str, Candidate] = {}
     for code, label, how in _ordered(lines, blocks, official):
-        if code.strip() and code not in candidates and len(candidates) < MOST_CANDIDATES:
-            same = code.strip("\n") == official.strip("\n")
+        same = code.strip("\n") == official.strip("\n")
+        code = code.removeprefix("\ufeff")
+        if code.strip() and code not in candidates:
             candidates[code] = Candidate(code, label, how, same)
-    return Extraction(tuple(candidates.values()), len(blocks))
+    return Extraction(_likeliest(tuple(candidates.values())), len(blocks))
+
+
+def _likeliest(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """As many as are tried, in their order: many example outputs may stand behind a program."""
+    places = sorted(
+        range(len(candidates)), key=lambda place: candidates[place].how != "closed_python"
+    )
+    return tuple(candidates[place] for place in sorted(places[:MOST_CANDIDATES]))
 
 
 def _ordered(
@@ -138,13 +151,20 @@ def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
             fence = ""
         elif found and (not fence or (same_fence and _label(found) in _PYTHON)) and _opens(found):
             if fence:
-                yield _Block(content, label, False)
+                yield _Block(_up_to_fence(content, fence), label, False)
             indent, fence, label = _columns(found[1]), found[2], _label(found)
             content = []
         elif fence:
             content.append(_without_indent(line, indent))
     if fence:
-        yield _Block(content, label, False)
+        yield _Block(_up_to_fence(content, fence), label, False)
+
+
+def _up_to_fence(lines: Sequence[str], fence: str) -> Sequence[str]:
+    for number, line in enumerate(lines):
+        if line.rstrip().endswith(fence):
+            return [*lines[:number], line.rstrip().rstrip(fence[0])]
+    return lines
 
 
 def _opens(found: re.Match[str]) -> bool:

@@ -51,7 +51,8 @@ DEVIATIONS = (
     "expected numbers with a point or an exponent allow 1e-6, absolute or relative; integers and "
     "all other text are exact",
     "results of functions: nested tuples equal lists, float results allow 1e-6, keys of a dict are "
-    "read as JSON writes them, and no __eq__ of the answer is asked",
+    "read as JSON writes them, numpy arrays are lists, and no __eq__ of the answer is asked: what "
+    "JSON has no form for (a set, a Fraction) is equal to nothing",
     "every test has a fresh process and a fresh Solution: nothing carries over",
     "the exit status decides: os._exit(0) after the right output passes, sys.exit(1) after it "
     "does not (the official grader swallows SystemExit)",
@@ -59,8 +60,9 @@ DEVIATIONS = (
     "recursion may use a big stack, as on the judges",
     "a test has 6 s of CPU and half as much again for slow machines, and twice that by the clock; "
     "the official grader counts 6 s by the clock, and limits no memory",
-    "code is the last closed fenced block that is a Python program, indented and tilde fences "
-    "included; the official grader takes what is between the last two lines with backticks",
+    "code is the last closed fenced block that is a Python program (and has the function, if one "
+    "is called), indented and tilde fences included; the official grader takes what is between "
+    "the last two lines with backticks",
     "trailing blank lines in the input of a function test are no argument",
     "no tests is an error of the data, not a pass",
     "a sandbox that fails gives no verdict, never a wrong answer",
@@ -122,13 +124,15 @@ def grade(
     limits: Limits = LIMITS,
     budget_seconds: float = BUDGET_SECONDS,
 ) -> Graded:
-    """Judge the first candidate that is a program. `tests` are not touched when there is none.
+    """Judge the first candidate that is a program, and has the function if one is called. `tests`
+    are not touched when there is none.
 
     Raises what `judge` raises.
     """
     if not candidates:
         return Graded(_unrun("no_code", "the reply holds no code"), None)
-    choice = choose([candidate.code for candidate in candidates], run_code, limits)
+    codes = [candidate.code for candidate in candidates]
+    choice = choose(codes, run_code, limits, function)
     if choice.index is None:
         return Graded(_unrun("compile_error", choice.why), None)
     chosen = candidates[choice.index]

@@ -7,7 +7,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
+LIBRARIES = (
+    *("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"),
+    "/etc/alternatives",  # by which Debian chooses the BLAS that its numpy uses
+)
 
 
 PACKAGES = "/packages"
@@ -41,7 +44,10 @@ def this_interpreter() -> Interpreter:
     numpy is offered when it is installed here; nothing else of the environment is.
     """
     executable = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-    prefixes = dict.fromkeys((sys.base_prefix, sys.base_exec_prefix))
+    # By its real name too: an interpreter looks for its library beside its real executable, and
+    # would take another one of the same version from /usr/lib if it did not find it.
+    named = (sys.base_prefix, sys.base_exec_prefix)
+    prefixes = dict.fromkeys((*named, *map(os.path.realpath, named)))
     wanted = [*LIBRARIES, *(f"{p}/{lib}" for p in prefixes for lib in ("lib", "lib64")), executable]
     shown = {path: path for path in _outermost(wanted)}
     spec = find_spec("numpy")

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from importlib.resources import files
+from threading import Lock
 from time import monotonic
 from types import TracebackType
 from typing import Any, Literal
@@ -26,10 +27,22 @@ from typing import Any, Literal
 from qualeval.errors import SandboxError
 from qualeval.sandbox.interpreter import PACKAGES, Interpreter
 from qualeval.sandbox.values import Limits, Ran, RunStatus
-from qualeval.sandbox.watch import Watch, descendants, tasks_of_user
+from qualeval.sandbox.watch import (
+    Watch,
+    descendants,
+    tasks_are_counted_by_namespace,
+    tasks_of_user,
+)
 
 RungName = Literal["bubblewrap", "namespaces", "landlock", "none"]
 """How programs are held, strongest first; `none` only holds them to limits and is never chosen."""
+
+HIDDEN = ("bubblewrap", "namespaces")
+"""Rungs on which a program has namespaces of its own."""
+
+_HELD_APART = contextlib.nullcontext()
+_ONE_AT_A_TIME = Lock()
+"""Elsewhere the kernel counts the tasks of all programs together, and one would take another's."""
 
 SOURCES = ("kernel", "landlock", "seccomp", "prelude", "launch", "zygote")
 
@@ -53,6 +66,7 @@ ENVIRONMENT = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "2",
 }
 
 READY_SECONDS = 30.0
@@ -63,6 +77,9 @@ ANSWER_SECONDS = 10.0
 
 LOOK_EVERY = 0.05
 """Seconds between two looks at what a program uses."""
+
+LOOK_AT_LEAST_EVERY = 0.25
+"""However long a look takes: what is not seen in between grows by gigabytes a second."""
 
 SHOWN_STDERR = 4096
 
@@ -78,6 +95,7 @@ class Sandbox:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._zygote = 0
+        self._interrupted = False
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -104,7 +122,10 @@ class Sandbox:
         try:
             if self._control is None:
                 self._start()
-            return self._run(code.encode("utf-8", "surrogatepass"), stdin, limits)
+            if self._interrupted:
+                raise SandboxError(f"sandbox ({self.rung}): interrupted")
+            with _HELD_APART if self.rung in HIDDEN else _ONE_AT_A_TIME:
+                return self._run(code.encode("utf-8", "surrogatepass"), stdin, limits)
         except OSError as error:
             self.close()
             raise SandboxError(f"sandbox ({self.rung}): {error}") from None
@@ -113,9 +134,10 @@ class Sandbox:
             raise
 
     def interrupt(self) -> None:
-        """End the program that is running now, whose `run` raises SandboxError. The one method that
-        another thread may call.
+        """End the program that is running now, and let no other begin: `run` raises SandboxError.
+        The one method that another thread may call.
         """
+        self._interrupted = True
         control = self._control
         if control is not None:
             with contextlib.suppress(OSError):
@@ -168,8 +190,7 @@ class Sandbox:
         self._zygote = int.from_bytes(credentials[0][2][:4], sys.byteorder)
 
     def _settings(self, control: int) -> dict[str, Any]:
-        held = self.rung in ("bubblewrap", "namespaces")
-        packages = [PACKAGES] if held else [self.interpreter.packages]
+        packages = [PACKAGES] if self.rung in HIDDEN else [self.interpreter.packages]
         zygote = {
             "rung": self.rung,
             "socket": control,
@@ -223,7 +244,8 @@ class Sandbox:
             )
 
     def _order(self, code: bytes, limits: Limits) -> dict[str, Any]:
-        others = 0 if self.rung in ("bubblewrap", "namespaces") else tasks_of_user(self._zygote)
+        counted_apart = self.rung in HIDDEN and tasks_are_counted_by_namespace()
+        others = 0 if counted_apart else tasks_of_user(self._zygote)
         return {
             **asdict(limits),
             "tasks": limits.processes + others + 2,  # the zygote and the init beside it count
@@ -244,7 +266,7 @@ class Sandbox:
             if broken is not None:
                 raise SandboxError(f"sandbox ({self.rung}): a program could not be ended")
             broken = watch.broken_limit()
-            wait = max(LOOK_EVERY, watch.seconds_of_a_look * 20)
+            wait = min(max(LOOK_EVERY, watch.seconds_of_a_look * 20), LOOK_AT_LEAST_EVERY)
             if broken is not None:
                 self._control.send(b"kill")
                 wait = ANSWER_SECONDS

@@ -40,7 +40,7 @@ class Watch:
             return "memory_limit"
         wall = before - self.started
         if wall > self.limits.wall_seconds:
-            waited = sum(map(seconds_waited, processes))
+            waited = max(map(seconds_waited, processes), default=0.0)
             if (
                 wall - waited > self.limits.wall_seconds
                 or wall > STARVED * self.limits.wall_seconds
@@ -108,13 +108,13 @@ def proportional_bytes(pid: int) -> int:
 
 
 def seconds_waited(pid: int) -> float:
-    """How long the threads of a process were ready to run and had no core."""
-    waited = 0
+    """How long the thread of a process that waited longest was ready to run and had no core."""
+    waited = [0]
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError, ValueError, IndexError):
-                waited += int(_read(f"{pid}/task/{thread}/schedstat").split()[1])
-    return waited / 1e9
+                waited.append(int(_read(f"{pid}/task/{thread}/schedstat").split()[1]))
+    return max(waited) / 1e9
 
 
 def tasks_of_user(pid: int) -> int:
@@ -128,3 +128,9 @@ def tasks_of_user(pid: int) -> int:
                     tasks += len(os.listdir(f"{entry.path}/task"))
         return tasks
     return 0
+
+
+def tasks_are_counted_by_namespace() -> bool:
+    """Whether RLIMIT_NPROC counts the tasks of a user namespace apart: since Linux 5.14."""
+    first, second, *_ = os.uname().release.split("-")[0].split(".")
+    return (int(first), int(second)) >= (5, 14)

@@ -74,6 +74,11 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
+def set_host_name(name: str) -> None:
+    """Call the machine by another name, in this namespace."""
+    _checked(_libc.sethostname(name.encode(), ctypes.c_size_t(len(name))), "sethostname")
+
+
 def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
     """Mount something."""
     words = [None if w is None else w.encode() for w in (source, target, kind)]

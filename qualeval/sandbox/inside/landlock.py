@@ -19,6 +19,9 @@ RIGHTS_OF_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 SCOPES = 0b11
 """Abstract sockets and signals stay inside."""
 
+FIRST_TO_HOLD = 3
+"""Before, `open(path, O_RDONLY | O_TRUNC)` empties any file that may be read."""
+
 SIGNALS_SINCE = 6
 """The version that knows these scopes."""
 
@@ -51,6 +54,8 @@ def restrict(readable: list[str], devices: list[str]) -> int:
     that is not there is passed over. Raises OSError.
     """
     known = version()
+    if known < FIRST_TO_HOLD:
+        raise OSError("Landlock of Linux 6.2 or newer is needed: older ones let files be truncated")
     rights = (1 << RIGHTS_OF_VERSION.get(known, 16)) - 1
     ruleset = _Ruleset(rights, 0b11 if known >= 4 else 0, SCOPES if known >= SIGNALS_SINCE else 0)
     size = 24 if known >= 6 else 16 if known >= 4 else 8

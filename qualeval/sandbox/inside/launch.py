@@ -15,7 +15,8 @@ NOBODY = 65534
 STACK_BYTES = 256 * 1024**2
 """Deep recursion in C needs it, and only a limit set before `exec` reaches the main thread."""
 
-DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICES = ("null", "full", "random", "urandom")
+"""Not `zero`: mapped shared it is memory that no process is seen to have."""
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -130,6 +131,7 @@ def enter_namespaces(shown: dict[str, str]) -> None:
         | kernel.CLONE_NEWUTS
         | kernel.CLONE_NEWCGROUP
     )
+    kernel.set_host_name("sandbox")
     for name, line in (
         ("setgroups", "deny"),
         ("uid_map", f"{NOBODY} {outer[0]} 1"),

@@ -31,6 +31,8 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "process_vm_writev": (311, 271),
     "kcmp": (312, 272),
     "pidfd_send_signal": (424, 424),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
     "pidfd_open": (434, 434),
     "pidfd_getfd": (438, 438),
     "process_madvise": (440, 440),
@@ -81,6 +83,11 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "listmount": (458, 458),
     "fanotify_init": (300, 262),
     "fanotify_mark": (301, 263),
+    # These wait for every disk of the machine, and take of what a user has few of.
+    "sync": (162, 81),
+    "syncfs": (306, 267),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
     # Corners of the kernel.
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
@@ -119,6 +126,36 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
 }
 
+FIRST_UNKNOWN = 470
+"""Calls from here on are newer than this list (Linux 6.17), and do not exist here."""
+
+OF_FILES = {
+    # Landlock knows no right for these (truncate: before Linux 6.2), so that they would change any
+    # file that the user owns. Refused where no namespace hides the files.
+    "truncate": (76, 45),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "fchown": (93, 55),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+
 CLONE3 = 435
 """Its flags are behind a pointer; ENOSYS makes the C library use `clone`."""
 
@@ -133,22 +170,37 @@ OF_ITSELF_ONLY = {
     "sched_setaffinity": (203, 122),
     "sched_setattr": (314, 274),
 }
-SECOND_IS_ITSELF = {"setpriority": (141, 140)}
-SECOND_ARGUMENT = {"ioctl": (16, 29)}
-FOURTH_ARGUMENT = {"mmap": (9, 222)}
+FIRST_TWO_ARE_ZERO = {"setpriority": (141, 140)}
+"""PRIO_PROCESS, and the caller: PRIO_USER with 0 would be every process of the user."""
+
+REFUSED_REQUESTS = {
+    # The second argument: TIOCSTI and TIOCLINUX type into somebody's terminal. The others make a
+    # process, which may be any of the user's, get a signal: FIOSETOWN, SIOCSPGRP; F_SETOWN,
+    # F_SETSIG, F_SETOWN_EX.
+    "ioctl": ((16, 29), (0x5412, 0x541C, 0x8901, 0x8902)),
+    "fcntl": ((72, 25), (8, 10, 15)),
+}
+
+NO_ADDRESS = {"sendto": (44, 206)}
+"""A pair of datagram sockets can send to any socket in the file system that has an address."""
+
+FIRST_IS_UNIX = {"socketpair": (53, 199)}
+"""Other families would be loaded into the kernel for the asking."""
+
+MEMORY = {"madvise": (28, 233), "mmap": (9, 222)}
+PAGE_OUT = 21
+"""Advice that moves memory to where nobody counts it."""
+SHARED_ANONYMOUS = 0x21
+"""Such memory stays when its pages are dropped, and then no process is seen to have it."""
 
 NEW_NAMESPACES = 0x7E020000 | 0x80
 """Every CLONE_NEW flag of `clone`."""
 
-STUFF_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX: type into somebody's terminal."""
-
-SHARED_ANONYMOUS = 0x21
-"""Such memory stays when its pages are dropped, and then no process is seen to have it."""
-
-_AND = 0x54
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _FOURTH = 0, 4, 16, 24, 40
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT = 0x15, 0x35, 0x45
+_NUMBER, _ARCHITECTURE = 0, 4
+_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH = 16, 24, 32, 40, 48
+_UPPER_HALF = 4
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 
@@ -168,47 +220,64 @@ def _choose(
     return [(jump, 0, len(then), value), *then, *otherwise]
 
 
-def program(machine: str, only_signal: int | None = None) -> list[Instruction]:
+def _if(
+    where: int, jump: int, value: int, then: list[Instruction], otherwise: list[Instruction]
+) -> list[Instruction]:
+    """The same for the word at a place."""
+    return [(_LOAD, 0, 0, where), *_choose(jump, value, then, otherwise)]
+
+
+def program(
+    machine: str, only_signal: int | None = None, *, hidden: bool = True
+) -> list[Instruction]:
     """The filter as (code, jump if true, jump if false, value) of classic BPF.
 
-    `only_signal` is the one process that may be signalled, where no namespace hides the others.
-    The number is looked up by halving: when a filter is set, the kernel runs it once for every call
-    that there is, and a list is a millisecond where this takes a tenth.
+    `hidden` says that a namespace hides the files of the machine. `only_signal` is the one process
+    that may be signalled, where nothing hides the others. The number is looked up by halving: when
+    a filter is set, the kernel runs it once for every call that there is, and a list is a
+    millisecond where this takes a tenth.
     """
-    place = list(ARCHITECTURE).index(machine)
-    by_number = {numbers[place]: REFUSE for numbers in DENIED.values()}
-    by_number[CLONE3] = NO_SUCH_CALL
-    first: list[Instruction] = [(_LOAD, 0, 0, _FIRST)]
-    namespaces = first + _choose(_JUMP_ANY_BIT, NEW_NAMESPACES, REFUSE, ALLOW)
-    by_number[FIRST_ARGUMENT["clone"][place]] = namespaces
-    typed = ALLOW
-    for request in STUFF_INPUT:
-        typed = _choose(_JUMP_EQUAL, request, REFUSE, typed)
-    itself = first + _choose(_JUMP_EQUAL, 0, ALLOW, REFUSE)
-    by_number |= {numbers[place]: itself for numbers in OF_ITSELF_ONLY.values()}
-    second: list[Instruction] = [(_LOAD, 0, 0, _SECOND)]
-    named_second = second + _choose(_JUMP_EQUAL, 0, ALLOW, REFUSE)
-    by_number[SECOND_IS_ITSELF["setpriority"][place]] = named_second
-    by_number[SECOND_ARGUMENT["ioctl"][place]] = second + typed
-    shared: list[Instruction] = [(_LOAD, 0, 0, _FOURTH), (_AND, 0, 0, SHARED_ANONYMOUS)]
-    shared += _choose(_JUMP_EQUAL, SHARED_ANONYMOUS, REFUSE, ALLOW)
-    by_number[FOURTH_ARGUMENT["mmap"][place]] = shared
-    if only_signal is not None:
-        own = first + _choose(_JUMP_EQUAL, only_signal, ALLOW, REFUSE)
-        by_number |= {FIRST_ARGUMENT[name][place]: own for name in ("kill", "tgkill")}
-        by_number[FIRST_ARGUMENT["tkill"][place]] = REFUSE
+    actions = _actions(list(ARCHITECTURE).index(machine), only_signal, hidden=hidden)
     starts: list[tuple[int, list[Instruction]]] = [(0, ALLOW)]
-    for number in sorted(n for n in by_number if n is not None):
-        starts += [(number, by_number[number]), (number + 1, ALLOW)]
+    for number in sorted(actions):
+        starts += [(number, actions[number]), (number + 1, ALLOW)]
+    starts.append((FIRST_UNKNOWN, NO_SUCH_CALL))
     if machine == "x86_64":
         starts.append((X32_BIT, KILL))
-    whole = [(_LOAD, 0, 0, _NUMBER), *_halved(_merged(starts))]
-    return [
-        (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_EQUAL, 1, 0, ARCHITECTURE[machine]),
-        *KILL,
-        *whole,
-    ]
+    known = [(_LOAD, 0, 0, _NUMBER), *_halved(_merged(starts))]
+    ours = (_JUMP_EQUAL, len(KILL), 0, ARCHITECTURE[machine])  # no jump reaches over all of `known`
+    return [(_LOAD, 0, 0, _ARCHITECTURE), ours, *KILL, *known]
+
+
+def _actions(place: int, only_signal: int | None, *, hidden: bool) -> dict[int, list[Instruction]]:
+    """What is done with each call that is not simply allowed."""
+    denied = DENIED if hidden else DENIED | OF_FILES
+    actions = {n: REFUSE for pair in denied.values() if (n := pair[place]) is not None}
+    actions[CLONE3] = NO_SUCH_CALL
+    new_namespace = _if(_FIRST, _JUMP_ANY_BIT, NEW_NAMESPACES, REFUSE, ALLOW)
+    actions[FIRST_ARGUMENT["clone"][place]] = new_namespace
+    first_is_zero = _if(_FIRST, _JUMP_EQUAL, 0, ALLOW, REFUSE)
+    actions |= {numbers[place]: first_is_zero for numbers in OF_ITSELF_ONLY.values()}
+    second_is_zero = _if(_SECOND, _JUMP_EQUAL, 0, ALLOW, REFUSE)
+    both_are_zero = _if(_FIRST, _JUMP_EQUAL, 0, second_is_zero, REFUSE)
+    actions[FIRST_TWO_ARE_ZERO["setpriority"][place]] = both_are_zero
+    for numbers, requests in REFUSED_REQUESTS.values():
+        asked = ALLOW
+        for request in requests:
+            asked = _choose(_JUMP_EQUAL, request, REFUSE, asked)
+        actions[numbers[place]] = [(_LOAD, 0, 0, _SECOND), *asked]
+    upper = _if(_FIFTH + _UPPER_HALF, _JUMP_EQUAL, 0, ALLOW, REFUSE)
+    actions[NO_ADDRESS["sendto"][place]] = _if(_FIFTH, _JUMP_EQUAL, 0, upper, REFUSE)
+    actions[FIRST_IS_UNIX["socketpair"][place]] = _if(_FIRST, _JUMP_EQUAL, 1, ALLOW, REFUSE)
+    actions[MEMORY["madvise"][place]] = _if(_THIRD, _JUMP_EQUAL, PAGE_OUT, REFUSE, ALLOW)
+    shared: list[Instruction] = [(_LOAD, 0, 0, _FOURTH), (_AND, 0, 0, SHARED_ANONYMOUS)]
+    shared += _choose(_JUMP_EQUAL, SHARED_ANONYMOUS, REFUSE, ALLOW)
+    actions[MEMORY["mmap"][place]] = shared
+    if only_signal is not None:
+        own = _if(_FIRST, _JUMP_EQUAL, only_signal, ALLOW, REFUSE)
+        actions |= {FIRST_ARGUMENT[name][place]: own for name in ("kill", "tgkill")}
+        actions[FIRST_ARGUMENT["tkill"][place]] = REFUSE
+    return actions
 
 
 def _merged(starts: list[tuple[int, list[Instruction]]]) -> list[tuple[int, list[Instruction]]]:

@@ -32,7 +32,9 @@ import prelude
 import seccomp
 
 OPEN_FILES = 64
-ROOM_IN_TMP = "size=64m,nr_inodes=4096,mode=777"
+ROOM_IN_TMP = 64 * 1024**2
+THREAD_STACK_BYTES = 64 * 1024**2
+"""Else every thread reserves as much as the main thread may have, and 16 fill the address space."""
 RECURSION_LIMIT = 50_000
 """That of the LiveCodeBench grader."""
 
@@ -78,6 +80,9 @@ def main(settings: Order) -> None:
     else:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     settings["filter"] = seccomp.packed(seccomp.program(kernel.MACHINE))
+    unhidden = seccomp.program(kernel.MACHINE, hidden=False)
+    settings["filter_of_files"] = seccomp.packed(unhidden)
+    threading.stack_size(THREAD_STACK_BYTES)
     control.send(b"ready")
     while True:
         message, files, _, _ = socket.recv_fds(control, 1 << 16, 4)
@@ -87,7 +92,7 @@ def main(settings: Order) -> None:
             continue  # it meant a program that has just ended by itself
         order = json.loads(message) | settings
         if order["numpy"]:
-            with contextlib.suppress(ImportError):
+            with contextlib.suppress(Exception):  # of this processor too old for it, say
                 importlib.import_module("numpy")
         gc.freeze()
         answer = run(control, order, files)
@@ -109,6 +114,9 @@ def run(control: socket.socket, order: Order, files: list[int]) -> Order:
     if ended not in happened:
         signal.pidfd_send_signal(ended, signal.SIGKILL)
         if control.fileno() in happened and not control.recv(1 << 16):
+            os.waitpid(init, 0)
+            if order["rung"] not in NAMESPACES:
+                end_descendants()
             sys.exit(0)
     _, _, usage = os.wait4(init, 0)
     os.close(ended)
@@ -136,18 +144,23 @@ def start(order: Order, files: list[int], tell: int) -> int:
         os.setsid()
         if alone:
             flags = kernel.MS_NOSUID | kernel.MS_NODEV
-            kernel.mount("tmpfs", "/tmp", "tmpfs", flags, ROOM_IN_TMP)
+            room = ROOM_IN_TMP + os.fstat(files[1]).st_size  # of which its copy is a part
+            kernel.mount("tmpfs", "/tmp", "tmpfs", flags, f"size={room},nr_inodes=4096,mode=777")
             copy_of_stdin(files[1])
             os.chdir("/tmp")
+        begun, begin = os.pipe()
         program = os.fork()
         if program == 0:
-            become(order, files)
+            become(order, files, begin)
+        os.close(begin)
         for file in files:
             os.close(file)
         kernel.drop_capabilities()
         pid, status = 0, 0
         while pid != program:
             pid, status = os.wait()
+        if not os.read(begun, 1):
+            return 0  # ours failed, not the program: without a word of how it ended, a SandboxError
         by_signal = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         os.write(tell, END.pack(-1 if by_signal else os.WEXITSTATUS(status), by_signal))
     finally:
@@ -166,26 +179,30 @@ def copy_of_stdin(stdin: int) -> None:
     os.close(copy)
 
 
-def become(order: Order, files: list[int]) -> NoReturn:
-    """Give up everything, then be the program."""
+def become(order: Order, files: list[int], begin: int) -> NoReturn:
+    """Give up everything, say so to `begin`, then be the program."""
     code = 1
     try:
         source = os.pread(files[0], os.fstat(files[0]).st_size, 0)
         for number, file in enumerate(files[1:]):
             os.dup2(file, number)
-        os.closerange(3, 1 << 16)
+        os.dup2(begin, 3)
+        os.closerange(4, 1 << 16)
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         limit(order)
         signals_stay = order["rung"] in NAMESPACES
         if order["rung"] == "landlock":
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or nobody outside sees what it shares
             devices = [f"/dev/{name}" for name in ("zero", "full", "random", "urandom")]
             known = landlock.restrict([*order["readable"], *devices], ["/dev/null"])
             signals_stay = known >= landlock.SIGNALS_SINCE
         kernel.drop_capabilities()
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         if signals_stay:
-            seccomp.install(order["filter"])
+            hidden = order["rung"] != "landlock"
+            seccomp.install(order["filter"] if hidden else order["filter_of_files"])
         elif order["rung"] == "landlock":
-            alone = seccomp.program(kernel.MACHINE, only_signal=os.getpid())
+            alone = seccomp.program(kernel.MACHINE, only_signal=os.getpid(), hidden=False)
             seccomp.install(seccomp.packed(alone))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
@@ -196,6 +213,8 @@ def become(order: Order, files: list[int]) -> NoReturn:
             )
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
+        os.write(3, b"x")
+        os.close(3)
         code = as_main(source)
     finally:
         os._exit(code)
@@ -205,7 +224,10 @@ def limit(order: Order) -> None:
     """The kernel's own limits, behind those that are watched from outside."""
     cpu = math.ceil(order["cpu_seconds"]) + 1
     for what, most in (
-        (resource.RLIMIT_CORE, 0),
+        # 1 and not 0: a core that is piped to a program of the machine is stopped by 1 alone.
+        (resource.RLIMIT_CORE, 1),
+        (resource.RLIMIT_NICE, 0),
+        (resource.RLIMIT_RTPRIO, 0),
         (resource.RLIMIT_AS, order["address_space"]),
         (resource.RLIMIT_FSIZE, order["output_bytes"]),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
@@ -213,10 +235,16 @@ def limit(order: Order) -> None:
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
     ):
-        _, hard = resource.getrlimit(what)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        most = at_most(what, most)
         resource.setrlimit(what, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    most = at_most(resource.RLIMIT_CPU, cpu + 1)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(cpu, most), most))
+
+
+def at_most(what: int, wanted: int) -> int:
+    """A limit, or the lower one that qualeval itself was started under."""
+    _, hard = resource.getrlimit(what)
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def as_main(source: bytes) -> int:
