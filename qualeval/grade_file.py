@@ -78,19 +78,20 @@ def _completions(
                 raise ReplyFileError(f"{where}: id {id!r} occurs twice")
             seen.add(str(id))
             if task.runs_code and "text" not in row and "code" in row:
-                row = {**row, "text": _as_reply(row["code"], where)}
-            yield items[str(id)], completion_of(row, where)
+                yield items[str(id)], _completion_of_code(row["code"], where)
+            else:
+                yield items[str(id)], completion_of(row, where)
     except ListError as error:
         raise ReplyFileError(str(error)) from None
 
 
-def _as_reply(code: object, where: str) -> str:
+def _completion_of_code(code: object, where: str) -> Completion:
     """The reply that a program by itself stands for: one block, whatever fences are in it."""
     if not isinstance(code, str):
         raise ReplyFileError(f"{where}: field 'code' must be a text")
     longest = max(map(len, re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}python\n{code}\n{fence}"
+    return Completion(text=f"{fence}python\n{code}\n{fence}", finish_reason="stop")
 
 
 def completion_of(row: Row, where: str) -> Completion:

@@ -59,6 +59,12 @@ class Judge:
         return self._inside
 
 
+def with_cores(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """A machine with so many cores, and memory for as many programs."""
+    monkeypatch.setattr(code_workers, "cores", lambda: count)
+    monkeypatch.setattr(code_workers, "most_at_once", lambda: count)
+
+
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
     """No program runs: what would be one does what the test wants. Four cores.
@@ -67,7 +73,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
     """
     made = Judge()
     monkeypatch.setattr(Sandbox, "run", lambda self, *of: made.run(self, *of))
-    monkeypatch.setattr(code_workers, "cores", lambda: 4)
+    with_cores(monkeypatch, 4)
     return made
 
 
@@ -134,7 +140,7 @@ def test_answers_that_wait_begin_when_all_cores_are_free(
 
 def test_one_core_is_enough(judge: Judge, monkeypatch: pytest.MonkeyPatch, log: list[str]) -> None:
     """On a machine with a single core programs run one after another, from first to last."""
-    monkeypatch.setattr(code_workers, "cores", lambda: 1)
+    with_cores(monkeypatch, 1)
     with CodeWorkers(this_sandbox(), log.append) as workers:
         first = begin_many(workers, 3)
         workers.use_all_cores()
@@ -164,7 +170,7 @@ def test_real_programs_overlap_in_real_sandboxes(
         return ran
 
     monkeypatch.setattr(Sandbox, "run", run)
-    monkeypatch.setattr(code_workers, "cores", lambda: 2)
+    with_cores(monkeypatch, 2)
     with nothing_left(), CodeWorkers(this_sandbox(), log.append) as workers:
         workers.use_all_cores()
         assert all(future.result().right for future in begin_many(workers, 2))
@@ -287,7 +293,7 @@ def test_program_that_kills_its_own_processes_is_no_failure_of_the_sandbox(
 def test_stop_ends_what_runs_and_cancels_what_waits(
     monkeypatch: pytest.MonkeyPatch, log: list[str]
 ) -> None:
-    monkeypatch.setattr(code_workers, "cores", lambda: 2)
+    with_cores(monkeypatch, 2)
     with nothing_left(), CodeWorkers(this_sandbox(), log.append) as workers:
         workers.use_all_cores()
         futures = begin_many(workers, 6, ENDLESS)

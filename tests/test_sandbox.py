@@ -183,14 +183,16 @@ def test_children_share_the_limit_of_cpu(sandbox: Sandbox) -> None:
     assert ran.wall_seconds < 20
 
 
-def test_waiting_for_a_core_is_no_time_of_the_program(best: Sandbox) -> None:
+def test_waiting_for_a_core_is_no_time_of_the_program() -> None:
     """lcb-23: crowds of programs on few cores. This one is beyond its wall limit, yet not idle."""
     spin = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
     limits = Limits(cpu_seconds=6, wall_seconds=2)
     ends = []
 
+    chosen = choose_sandbox()
+
     def run() -> None:
-        with choose_sandbox(unsafe=True).sandbox() as one:
+        with chosen.sandbox() as one:
             ends.append(one.run(spin, b"", limits).status)
 
     crowd = [threading.Thread(target=run) for _ in range(4 * len(os.sched_getaffinity(0)))]
@@ -406,7 +408,9 @@ def test_a_machine_whose_calls_are_not_known_is_refused(
 def test_the_name_of_a_sandbox_tells_rung_interpreter_and_machine() -> None:
     interpreter = this_interpreter()
     release = ".".join(map(str, sys.version_info[:3]))
-    assert f"cpython {release}, numpy {interpreter.numpy}, {os.uname().machine}" == interpreter.name
+    packages = ", ".join(f"{name} {version}" for name, version in interpreter.packages.items())
+    assert f"cpython {release}, {packages}, {os.uname().machine}" == interpreter.name
+    assert ["numpy", "sortedcontainers"] == list(interpreter.packages)
     chosen = choose_sandbox()
     assert f"{chosen.rung}, {interpreter.name}" == chosen.name
     unsafe = choose_sandbox(unsafe=True)

@@ -338,16 +338,16 @@ def test_nothing_of_a_home_or_of_the_environment_is_shown_but_what_is_needed() -
     }
     if sys.prefix != sys.base_prefix:
         below = {path for path in outside if path.startswith(f"{sys.prefix}/")}
-        assert {Path(path).name for path in below} <= {"numpy", "numpy.libs"}
+        assert {Path(path).name for path in below} <= {"numpy", "numpy.libs", "sortedcontainers"}
 
 
-def test_numpy_is_shown_alone_where_it_is_installed() -> None:
+def test_what_is_offered_is_shown_alone_where_it_is_installed() -> None:
     numpy = pytest.importorskip("numpy")
     found = this_interpreter()
-    assert numpy.__version__ == found.numpy
+    assert numpy.__version__ == found.packages["numpy"]
     assert str(Path(numpy.__file__).parent) == found.shown[f"{PACKAGES}/numpy"]
-    assert str(Path(numpy.__file__).parents[1]) == found.packages
-    assert {"numpy", "numpy.libs"} >= {
+    assert str(Path(numpy.__file__).parents[1]) in found.site
+    assert {"numpy", "numpy.libs", "sortedcontainers"} >= {
         Path(inside).name for inside in found.shown if inside.startswith(PACKAGES)
     }
     assert f"numpy {numpy.__version__}" in found.name
@@ -356,7 +356,7 @@ def test_numpy_is_shown_alone_where_it_is_installed() -> None:
 def test_without_numpy_there_are_no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "find_spec", lambda name: None)
     found = this_interpreter()
-    assert (None, None) == (found.packages, found.numpy)
+    assert ({}, ()) == (found.packages, found.site)
     assert not any(inside.startswith(PACKAGES) for inside in found.shown)
     assert "no numpy" in found.name
 

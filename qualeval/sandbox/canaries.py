@@ -53,11 +53,9 @@ def _says(ran: Ran) -> str:
 
 
 def _runs(sandbox: Sandbox) -> tuple[bool, str]:
-    """With threads, with numpy where it is offered, and by the interpreter that is meant."""
-    offered = sandbox.interpreter.numpy is not None
+    """With threads, with what is offered, and by the interpreter that is meant."""
     code = (
-        "import sys, threading\n"
-        f"{'import numpy' if offered else ''}\n"
+        f"import {', '.join(['sys', 'threading', *sandbox.interpreter.packages])}\n"
         "gate = threading.Barrier(9)\n"
         "for _ in range(8):\n"
         "    threading.Thread(target=gate.wait).start()\n"

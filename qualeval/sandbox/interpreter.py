@@ -13,8 +13,11 @@ LIBRARIES = (
 )
 
 
+OFFERED = ("numpy", "sortedcontainers")
+"""What the judges of contests offer beside the standard library, and solutions use."""
+
 PACKAGES = "/packages"
-"""Where numpy is shown, alone: what else is installed beside it can move no verdict."""
+"""Where those are shown, alone: what else is installed beside them can move no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +25,28 @@ class Interpreter:
     """An interpreter as a sandbox shows it: nothing else of this machine is there.
 
     `shown` maps each place inside to the file or folder of this machine that it shows, parents
-    before what is in them. `packages` is the folder on this machine that numpy is in.
+    before what is in them. `packages` are those that can be imported, with their versions, and
+    `site` the folders of this machine that they are in.
     """
 
     executable: str
     shown: dict[str, str]
-    packages: str | None
-    numpy: str | None
+    packages: dict[str, str]
+    site: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """As the contract names it: the version moves verdicts, if rarely."""
-        numpy = f"numpy {self.numpy}" if self.numpy else "no numpy"
+        """As the contract names it: the versions move verdicts, if rarely."""
         release = ".".join(map(str, sys.version_info[:3]))
-        return f"{sys.implementation.name} {release}, {numpy}, {os.uname().machine}"
+        packages = [f"{name} {version}" for name, version in self.packages.items()]
+        offered = ", ".join(packages) or f"no {OFFERED[0]}"
+        return f"{sys.implementation.name} {release}, {offered}, {os.uname().machine}"
 
 
 def this_interpreter() -> Interpreter:
     """The interpreter that qualeval runs under, without the virtual environment around it.
 
-    numpy is offered when it is installed here; nothing else of the environment is.
+    Of the packages in that, only those of `OFFERED` are shown.
     """
     executable = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
     # By its real name too: an interpreter looks for its library beside its real executable, and
@@ -50,14 +55,19 @@ def this_interpreter() -> Interpreter:
     prefixes = dict.fromkeys((*named, *map(os.path.realpath, named)))
     wanted = [*LIBRARIES, *(f"{p}/{lib}" for p in prefixes for lib in ("lib", "lib64")), executable]
     shown = {path: path for path in _outermost(wanted)}
-    spec = find_spec("numpy")
-    if spec is None or spec.origin is None:
-        return Interpreter(executable, shown, None, None)
-    package = Path(spec.origin).parent
-    for folder in (package, package.parent / "numpy.libs"):
-        if folder.is_dir():
-            shown[f"{PACKAGES}/{folder.name}"] = str(folder)
-    return Interpreter(executable, shown, str(package.parent), _version_of("numpy"))
+    packages: dict[str, str] = {}
+    site: dict[str, None] = {}
+    for name in OFFERED:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        folder = Path(spec.origin).parent
+        for own in (folder, folder.with_name(f"{name}.libs")):
+            if own.is_dir():
+                shown[f"{PACKAGES}/{own.name}"] = str(own)
+        packages[name] = _version_of(name)
+        site[str(folder.parent)] = None
+    return Interpreter(executable, shown, packages, tuple(site))
 
 
 def _version_of(package: str) -> str:

@@ -190,12 +190,12 @@ class Sandbox:
         self._zygote = int.from_bytes(credentials[0][2][:4], sys.byteorder)
 
     def _settings(self, control: int) -> dict[str, Any]:
-        packages = [PACKAGES] if self.rung in HIDDEN else [self.interpreter.packages]
+        site = [PACKAGES] if self.rung in HIDDEN else list(self.interpreter.site)
         zygote = {
             "rung": self.rung,
             "socket": control,
             "readable": list(self.interpreter.shown.values()),
-            "site": packages if self.interpreter.packages else [],
+            "site": site,
         }
         return {
             "rung": self.rung,
@@ -251,7 +251,7 @@ class Sandbox:
             "tasks": limits.processes + others + 2,  # the zygote and the init beside it count
             "address_space": 2 * limits.memory_bytes,
             "last_resort": 10 * limits.wall_seconds + 10,
-            "numpy": b"numpy" in code,
+            "packages": [name for name in self.interpreter.packages if name.encode() in code],
         }
 
     def _answer(self, limits: Limits, started: float) -> tuple[dict[str, Any], RunStatus | None]:

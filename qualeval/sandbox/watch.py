@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -132,5 +133,5 @@ def tasks_of_user(pid: int) -> int:
 
 def tasks_are_counted_by_namespace() -> bool:
     """Whether RLIMIT_NPROC counts the tasks of a user namespace apart: since Linux 5.14."""
-    first, second, *_ = os.uname().release.split("-")[0].split(".")
-    return (int(first), int(second)) >= (5, 14)
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return release is not None and (int(release[1]), int(release[2])) >= (5, 14)

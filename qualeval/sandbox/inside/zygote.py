@@ -91,9 +91,9 @@ def main(settings: Order) -> None:
         if message == b"kill":
             continue  # it meant a program that has just ended by itself
         order = json.loads(message) | settings
-        if order["numpy"]:
-            with contextlib.suppress(Exception):  # of this processor too old for it, say
-                importlib.import_module("numpy")
+        for package in order["packages"]:
+            with contextlib.suppress(Exception):  # a processor too old for numpy, say
+                importlib.import_module(package)
         gc.freeze()
         answer = run(control, order, files)
         for file in files:
