@@ -5,7 +5,6 @@ written unless every line could be read.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from qualeval.code_workers import CodeWorkers, sandbox_for, verdict_of
 from qualeval.errors import ListError, ReplyFileError, RequestError
 from qualeval.list_rows import rows_of_user_file
 from qualeval.lists import items_of_file, official_list
-from qualeval.records import INFRA_ERROR, Completion, Item, ItemId, Json, Verdict
+from qualeval.records import INFRA_ERROR, Completion, CutBy, Item, ItemId, Json, Verdict
 from qualeval.reply import cut_by, read_message
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Row, Task
+from qualeval.tasks.lcb import PROGRAM_TASK
 
 NO_LIMIT = 1 << 62
 """A reply file does not say how many tokens were allowed; only its finish_reason tells a cut."""
@@ -55,16 +55,17 @@ def grade_file(
     read = list(_completions(task, by_id, replies))
     sandbox = sandbox_for([part], unsafe=unsafe_no_sandbox)
     if sandbox is None:
-        return [GradedReply(item.id, task.grade(item, said)) for item, said in read]
+        return [GradedReply(item.id, task.grade(item, said)) for task, item, said in read]
     with CodeWorkers(sandbox, lambda message: None) as workers:
         workers.use_all_cores()
-        begun = [(item.id, workers.begin(task, item, said, 0)) for item, said in read]
+        begun = [(item.id, workers.begin(task, item, said, 0)) for task, item, said in read]
         return [GradedReply(id, verdict_of(future), sandbox.name) for id, future in begun]
 
 
 def _completions(
     task: Task, items: dict[str, Item], replies: Path
-) -> Iterator[tuple[Item, Completion]]:
+) -> Iterator[tuple[Task, Item, Completion]]:
+    """The task that grades each reply, its item, and the reply."""
     seen: set[str] = set()
     try:
         for number, row in rows_of_user_file(replies):
@@ -78,20 +79,23 @@ def _completions(
                 raise ReplyFileError(f"{where}: id {id!r} occurs twice")
             seen.add(str(id))
             if task.runs_code and "text" not in row and "code" in row:
-                yield items[str(id)], _completion_of_code(row["code"], where)
+                yield PROGRAM_TASK, items[str(id)], _program(row, where)
             else:
-                yield items[str(id)], completion_of(row, where)
+                yield task, items[str(id)], completion_of(row, where)
     except ListError as error:
         raise ReplyFileError(str(error)) from None
 
 
-def _completion_of_code(code: object, where: str) -> Completion:
-    """The reply that a program by itself stands for: one block, whatever fences are in it."""
-    if not isinstance(code, str):
-        raise ReplyFileError(f"{where}: field 'code' must be a text")
-    longest = max(map(len, re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return Completion(text=f"{fence}python\n{code}\n{fence}", finish_reason="stop")
+def _program(row: Row, where: str) -> Completion:
+    """The completion that a line {"id", "code", "finish_reason"?} stands for: nothing is looked for
+    in a program, and nothing taken out of it.
+    """
+    code, finish_reason = row["code"], row.get("finish_reason") or "stop"
+    for name, value in (("code", code), ("finish_reason", finish_reason)):
+        if not isinstance(value, str):
+            raise ReplyFileError(f"{where}: field '{name}' must be a text")
+    cut = _cut_by(finish_reason, where, unclosed=False)
+    return Completion(text=code, finish_reason=finish_reason, cut_by=cut)
 
 
 def completion_of(row: Row, where: str) -> Completion:
@@ -108,19 +112,22 @@ def completion_of(row: Row, where: str) -> Completion:
         raise ReplyFileError(f"{where}: field 'text' is missing (null stands for no answer)")
     message = read_message({"content": texts["text"], "reasoning": texts["reasoning"]})
     finish_reason = texts["finish_reason"] or "stop"
-    try:
-        cut = cut_by(finish_reason, None, NO_LIMIT, message.unclosed)
-    except RequestError as error:
-        raise ReplyFileError(
-            f"{where}: {error}: such a reply is a failed request, not an answer; leave it out"
-        ) from None
     return Completion(
         text=message.text,
         reasoning=message.reasoning,
         reasoning_source=message.reasoning_source,
         finish_reason=finish_reason,
-        cut_by=cut,
+        cut_by=_cut_by(finish_reason, where, unclosed=message.unclosed),
     )
+
+
+def _cut_by(finish_reason: str, where: str, *, unclosed: bool) -> CutBy | None:
+    try:
+        return cut_by(finish_reason, None, NO_LIMIT, unclosed)
+    except RequestError as error:
+        raise ReplyFileError(
+            f"{where}: {error}: such a reply is a failed request, not an answer; leave it out"
+        ) from None
 
 
 def output_lines(task: Task, graded: list[GradedReply]) -> str:

@@ -8,6 +8,7 @@ from qualeval.errors import RunFolderError, SandboxError
 from qualeval.plan import PartPlan
 from qualeval.records import (
     INFRA_ERROR,
+    NOT_JUDGED,
     Answer,
     FailedRequest,
     Item,
@@ -33,33 +34,33 @@ def graded(
     """Each reply with its verdict, in the order of the replies.
 
     Programs are run by the workers, all begun at once. A FailedRequest stands for an answer whose
-    verdict could not be had; one that was not waited for is left out.
+    verdict could not be had, or was not waited for.
     """
     if not task.runs_code:
         for reply in replies:
             item = items[str(reply.id)]
             yield Answer.of_verdict(reply, item, task.grade(item, reply.completion()))
         return
-    assert workers is not None, f"part '{task.name}' runs programs"
-    begun = [
-        (reply, workers.begin(task, items[str(reply.id)], reply.completion(), reply.repeat))
-        for reply in replies
-    ]
+    begun = []
+    for reply in replies:
+        assert workers is not None, f"part '{task.name}' runs programs"
+        item = items[str(reply.id)]
+        begun.append((reply, workers.begin(task, item, reply.completion(), reply.repeat)))
     for reply, future in begun:
         try:
             yield Answer.of_verdict(reply, items[str(reply.id)], future.result())
         except SandboxError as error:
-            yield _no_verdict(reply, error)
+            yield _no_verdict(reply, INFRA_ERROR, str(error)[:200])
         except CancelledError:
-            continue
+            yield _no_verdict(reply, NOT_JUDGED, "the run ended before its program was judged")
 
 
-def _no_verdict(reply: RawReply, error: SandboxError) -> FailedRequest:
+def _no_verdict(reply: RawReply, kind: str, message: str) -> FailedRequest:
     return FailedRequest(
         id=reply.id,
         repeat=reply.repeat,
-        kind=INFRA_ERROR,
-        message=str(error)[:200],
+        kind=kind,
+        message=message,
         attempts=2,
         ended=now(),
     )

@@ -15,11 +15,13 @@ from qualeval.card import Card, Server
 from qualeval.contract import Conditions, conditions_of
 from qualeval.errors import ListError, RunFolderError, did_you_mean
 from qualeval.lists import cache_folder
+from qualeval.newest_list import lock_path
 from qualeval.plan import PartPlan
 from qualeval.records import Contract, Json, key_of
 from qualeval.reopen import parts_of, reopen, stored_conditions
 from qualeval.runfolder import read_contract
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import Newest
 
 Key = tuple[str, int]
 
@@ -77,8 +79,9 @@ def list_not_here(part: str, conditions: Conditions) -> str | None:
     """Why the questions are not on this machine; None when they are, or should be."""
     source = TASKS[part].source
     rows = cache_folder() / f"{source.name}.jsonl"
-    made = TASKS[part].maker is not None
-    if made or conditions.list.kind != "official" or rows.exists():
+    draw = TASKS[part].draw
+    here = rows.exists() and (not isinstance(draw, Newest) or lock_path(source).exists())
+    if here or TASKS[part].maker is not None or conditions.list.kind != "official":
         return None
     return (
         f"part '{part}': the questions of its list '{conditions.list.id}' are not on this machine "

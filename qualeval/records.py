@@ -226,6 +226,10 @@ INFRA_ERROR = "infra_error"
 """Kind of a FailedRequest that was answered, but whose verdict could not be had: our fault."""
 
 
+NOT_JUDGED = "not_judged"
+"""Kind of a FailedRequest that was answered, but whose program was not run yet."""
+
+
 class Count(Record):
     """k of n."""
 
@@ -267,7 +271,7 @@ class Summary(Record):
     `accuracy`. `beside` are figures of other kinds, never mixed into the score. `rows` are the
     rows of the table where a part has several, each a summary of its own. `wall_time`,
     `median_seconds` are seconds. `bounds` are the shares that answers which are cut off or missing
-    could at least and at most still give.
+    could at least and at most still give. `not_judged` replies have programs that were not run yet.
     """
 
     part: str
@@ -296,6 +300,7 @@ class Summary(Record):
     cut_off_rate: CutOffRate | None
     errors: int
     error_kinds: dict[str, int]
+    not_judged: int = 0
     among_finished: AmongFinished | None
     bounds: tuple[Share, Share]
     strata: dict[str, Count]
@@ -327,8 +332,8 @@ class Summary(Record):
 
     @property
     def replies(self) -> int:
-        """Replies that were graded, or could not be."""
-        return self.answered + self.error_kinds.get(INFRA_ERROR, 0)
+        """Replies that were graded, could not be, or were not waited for."""
+        return self.answered + self.error_kinds.get(INFRA_ERROR, 0) + self.not_judged
 
 
 class Totals(Record):

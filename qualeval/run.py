@@ -426,6 +426,7 @@ class RunSession:
             return
         try:
             if not self.interrupted:
+                self._begin_all(self.workers)
                 self.workers.use_all_cores()
                 for name, verdict in self.workers.told(wait=True):
                     self.watcher.answered(name, verdict)
@@ -434,6 +435,21 @@ class RunSession:
             self.stopped = "interrupted; run the same command again to go on"
         if self.interrupted:
             self.workers.stop()
+
+    def _begin_all(self, workers: CodeWorkers) -> None:
+        """Every program on disk that was not judged in this session."""
+        for plan in self.plans:
+            if not plan.task.runs_code:
+                continue
+            items = {str(item.id): item for item in plan.list.items}
+            replies = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
+            keys = (key_of(id, repeat) for repeat in range(plan.repeats) for id in items)
+            begun = [
+                workers.begin(plan.task, items[str(raw.id)], raw.completion(), raw.repeat)
+                for raw in replies.get(keys)
+            ]
+            if left := sum(not future.done() for future in begun):
+                self.say(f"{left} programs to judge", plan.name)
 
     def _outcome(self) -> RunOutcome:
         self._judge_the_rest()

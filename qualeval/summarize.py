@@ -15,6 +15,7 @@ from qualeval import stats
 from qualeval.contract import Conditions
 from qualeval.records import (
     NO_SANDBOX,
+    NOT_JUDGED,
     AmongFinished,
     Answer,
     CacheCheck,
@@ -109,7 +110,9 @@ def summarize(
         if (row := task.row_of(answer.id)) in rows:
             rows[row].add(answer, beside)
     n = conditions.list.items * conditions.repeats
-    failed = list(failures.values())  # now, since some are found by grading
+    # Only now, since some are found by grading.
+    failed = [failure for failure in failures.values() if failure.kind != NOT_JUDGED]
+    not_judged = len(failures) - len(failed)
     summary = Summary.model_validate(
         {
             "part": task.name,
@@ -118,7 +121,10 @@ def summarize(
             "label": label,
             "model": conditions.model,
             "suite": conditions.suite,
-            "incomplete_because": _why_incomplete(contract, n, whole.answered, len(failed)),
+            "incomplete_because": _why_incomplete(
+                contract, n, whole.answered, len(failed), not_judged
+            ),
+            "not_judged": not_judged,
             "list": conditions.list.id,
             "sample_list": conditions.list.kind == "sample",
             "limits": conditions.limits,
@@ -224,17 +230,22 @@ def _interval(tally: Tally, repeats: int) -> stats.Interval:
     return replace(wide, low=max(0.0, wide.low), high=min(1.0, wide.high))
 
 
-def _why_incomplete(contract: Contract, n: int, answered: int, errors: int) -> str | None:
+def _why_incomplete(
+    contract: Contract, n: int, answered: int, errors: int, not_judged: int
+) -> str | None:
     if n == 0:
         return "the list is empty"
     if answered == n:
         return None
     asked = contract.sessions[-1].items if contract.sessions else n
-    why = [f"limit {asked}"] if asked < n and answered + errors >= asked else []
+    done = answered + errors + not_judged
+    why = [f"limit {asked}"] if done >= asked < n else []
     if errors:
         why.append(f"{errors} failed")
-    rest = n - answered - errors
-    if rest and not (asked < n and answered + errors >= asked):
+    if not_judged:
+        why.append(f"{not_judged} not judged yet")
+    rest = n - done
+    if rest and done < asked:
         why.append(f"{rest} not asked yet")
     return ", ".join(why)
 

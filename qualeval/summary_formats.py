@@ -59,7 +59,7 @@ def _part(run: Path, name: str, label: str) -> Summary:
     stored = read_summary(run, name)
     if stored is not None and stored.replies == whole_lines(run / f"{name}.gen.jsonl"):
         return stored
-    if TASKS[name].runs_code:
+    if TASKS[name].runs_code and whole_lines(run / f"{name}.gen.jsonl"):
         raise RunFolderError(
             f"{run}: part '{name}' has replies that were not judged yet, and judging runs "
             f"programs; do that first: qualeval grade {run}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
 from qualeval.sandbox.values import RunCode
@@ -24,13 +24,18 @@ def row_of(*columns: str) -> Callable[[Row], Json]:
     return lambda row: {column: row[column] for column in columns}
 
 
+LeakPolicy = Literal["open", "no_prompt", "gated"]
+"""What may be published of a question: its text; no text, since its rights are not clear; no text,
+and nothing that quotes it.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A data set on the hub that official lists are drawn from.
 
     `columns` are kept in the list cache; `canonical` makes of a row what is hashed to pin it;
-    `stratum` is what lists are drawn by. `clean` leaves out rows that cannot be asked. `gated`
-    text never leaves the machine.
+    `stratum` is what lists are drawn by. `clean` leaves out rows that cannot be asked.
     """
 
     name: str
@@ -42,8 +47,13 @@ class Source:
     canonical: Callable[[Row], Json]
     stratum: Callable[[Row], str]
     clean: Callable[[Iterable[Row]], Pool]
-    gated: bool = False
+    leak_policy: LeakPolicy = "open"
     archive_password: str | None = None
+
+    @property
+    def gated(self) -> bool:
+        """Whether its text must never leave the machine."""
+        return self.leak_policy == "gated"
 
 
 @dataclass(frozen=True, slots=True)

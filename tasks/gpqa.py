@@ -72,7 +72,7 @@ SOURCE = Source(
     canonical=row_of("Record ID", "Question", *COLUMNS),
     stratum=lambda row: str(row["High-level domain"]),
     clean=clean,
-    gated=True,
+    leak_policy="gated",
     # Printed by the authors beside their archive, so that crawlers do not read it by accident.
     archive_password="deserted-untie-orchid",  # noqa: S106
 )

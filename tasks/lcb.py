@@ -56,6 +56,7 @@ SOURCE = Source(
     canonical=lcb_rows.canonical,
     stratum=lcb_rows.difficulty,
     clean=lcb_rows.clean,
+    leak_policy="no_prompt",
 )
 
 DRAW = Newest(
@@ -132,6 +133,10 @@ class CodeTask(OneRow):
             f"programs: {word.replace('_', ' ')}": (int(answer.rule == word), 1) for word in RULES
         }
 
+    def programs_in(self, text: str) -> judging.Extraction:
+        """What of a reply may be its program."""
+        return judging.extract(text)
+
     def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """Right when the program in a finished answer passes every test. An answer that was cut
         off is wrong and never run.
@@ -147,7 +152,7 @@ class CodeTask(OneRow):
         if completion.misrouted:
             why = "The answer is empty; the whole reply came in the reasoning field."
             return _unrun("misrouted", why)
-        extraction = judging.extract(completion.text)
+        extraction = self.programs_in(completion.text)
         tests = (judging.Test(given, expected) for given, expected in lcb_rows.tests(item))
         graded = judging.grade(extraction.candidates, tests, item.function, run_code)
         return _verdict(graded, extraction.blocks)
@@ -157,6 +162,7 @@ def _unrun(rule: str, reason: str, *, cut_off: bool = False) -> Verdict:
     """The verdict on an answer in which no program was looked for."""
     word = "cut_off" if cut_off else "no_code"
     details: Json = {"verdict": word, "failed_test": None, "tests": 0}
+    details |= {"cpu_ms": 0, "wall_ms": 0, "max_rss_mib": 0}
     return Verdict(right=False, cut_off=cut_off, rule=rule, reason=reason, details=details)
 
 
@@ -182,4 +188,17 @@ def _verdict(graded: judging.Graded, blocks: int) -> Verdict:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ProgramTask(CodeTask):
+    """The same for answers that are programs, with nothing around them."""
+
+    def programs_in(self, text: str) -> judging.Extraction:
+        """All of it, where there is any."""
+        if not text.strip():
+            return judging.Extraction((), 0)
+        program = judging.Candidate(text.removeprefix("\ufeff"), "", "given", False)
+        return judging.Extraction((program,), 0)
+
+
 TASK = CodeTask()
+PROGRAM_TASK = ProgramTask()

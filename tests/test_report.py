@@ -222,7 +222,7 @@ def test_prompts_of_a_gated_list_are_not_in_the_page(tmp_path: Path) -> None:
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "Which, 0?" in blocks(page, "prompts")[0][0]
     assert "Not for publication" in page
-    assert any("do not publish" in line for line in lines)
+    assert any("must not be published" in line for line in lines)
 
 
 def test_prompts_of_free_lists_are_in_the_page_once(run: Path) -> None:
@@ -375,7 +375,7 @@ def test_programs_are_never_run_for_a_report(
     """Answers that were not judged are judged by `grade`."""
     run = run_of(tmp_path, "code")
     (run / "mmlupro.jsonl").unlink()
-    runs_code = SimpleNamespace(runs_code=True, source=SimpleNamespace(gated=False))
+    runs_code = SimpleNamespace(runs_code=True, source=SimpleNamespace(leak_policy="open"))
     monkeypatch.setattr(read, "TASKS", {"mmlupro": runs_code})
     with pytest.raises(RunFolderError, match="do that first: qualeval grade"):
         report_command(run, None, None, with_prompts=False)

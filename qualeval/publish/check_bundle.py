@@ -10,6 +10,7 @@ How many answers could not be graded again, and why, is said; it is no differenc
 import json
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,6 +146,10 @@ def _grade_all_again(
     why: str | None,
     workers: CodeWorkers | None,
 ) -> None:
+    if workers is not None:  # all at once, several at a time
+        for record in _records(check.bundle, part):
+            if record.whole and str(record.id) in items:
+                _begin(part, record, items[str(record.id)], workers)
     for record in _records(check.bundle, part):
         item = items.get(str(record.id))
         if record.withheld or not record.whole:
@@ -164,10 +169,14 @@ def _grade_all_again(
 def _verdict(
     part: str, record: PublishedAnswer, item: Item, workers: CodeWorkers | None
 ) -> Verdict | None:
-    completion = record.answer().completion()
     if workers is None:
-        return TASKS[part].grade(item, completion)
-    return verdict_of(workers.begin(TASKS[part], item, completion, record.repeat))
+        return TASKS[part].grade(item, record.answer().completion())
+    return verdict_of(_begin(part, record, item, workers))
+
+
+def _begin(part: str, record: PublishedAnswer, item: Item, workers: CodeWorkers) -> Future[Verdict]:
+    completion = record.answer().completion()
+    return workers.begin(TASKS[part], item, completion, record.repeat)
 
 
 def _items(bundle: Path, part: str) -> tuple[dict[str, Item], str | None]:

@@ -15,7 +15,7 @@ from qualeval.report.answers import PAIR_OUTCOMES, Entry, data_of
 from qualeval.report.page import Page, page
 from qualeval.report.plot import differences
 from qualeval.report.read import Prompts, RunRead, answers_of, read_run
-from qualeval.report.run_page import NOT_FOR_PUBLICATION, values_of
+from qualeval.report.run_page import NOT_FOR_PUBLICATION, not_to_publish, values_of
 from qualeval.report.sides import Side, side_of
 
 
@@ -41,18 +41,18 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
     result = compare(compared[:1], compared[1:], Options())
     runs = [read_run(base), read_run(new)]
     shared = [row.part for row in result.rows]
-    prompts = {name: Prompts(runs[1], name, with_gated=with_prompts) for name in shared}
+    prompts = {name: Prompts(runs[1], name, with_prompts=with_prompts) for name in shared}
     no_prompt = {name: own.why_not for name, own in prompts.items() if own.why_not}
     titles = [(row.part, row.title) for row in result.rows]
     entries = (entry for name in shared for entry in _entries(runs, name, prompts[name]))
     data = data_of("pair", titles, PAIR_OUTCOMES, entries, sides=names, no_prompt=no_prompt)
     parts = runs[1].parts
-    gated = [name for name in shared if parts[name].gated and not prompts[name].why_not]
+    kept = [name for name in shared if not_to_publish(parts[name], prompts[name])]
     values = {
         "title": f"{names[1]} against {names[0]}",
         "names": names,
-        "with_gated": NOT_FOR_PUBLICATION if gated else "",
-        "gated": [parts[name].summary.title for name in shared if parts[name].gated],
+        "not_to_publish": NOT_FOR_PUBLICATION if kept else "",
+        "gated": [parts[n].summary.title for n in shared if parts[n].leak_policy == "gated"],
         "sides": [values_of(run) for run in runs],
         "head": compare_table.HEAD,
         "rows": [_row(row_number, result) for row_number in range(len(result.rows))],
@@ -62,7 +62,7 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
         "footer": compare_table.footer(result),
         "setups": [facts.setup_of(run.setup) for run in runs],
     }
-    said = [f"it holds gated questions ({', '.join(gated)}): do not publish it"] if gated else []
+    said = [f"it holds questions ({', '.join(kept)}) that must not be published"] if kept else []
     return page("pair.html.j2", data, values, said)
 
 

@@ -31,6 +31,7 @@ from qualeval.reopen import reopen
 from qualeval.runfolder import RawReplies, read_failures, read_lines, read_summary
 from qualeval.summary_formats import run_summary
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import LeakPolicy
 
 
 class CardFacts(BaseModel):
@@ -49,13 +50,13 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartRead:
-    """One part: its contract and its numbers. `gated` says that its questions must not leave."""
+    """One part: contract and numbers. `leak_policy` says what of its questions may leave."""
 
     name: str
     contract: Contract
     conditions: Conditions
     summary: Summary
-    gated: bool
+    leak_policy: LeakPolicy
 
     @property
     def last(self) -> Session | None:
@@ -90,8 +91,8 @@ def read_run(folder: Path) -> RunRead:
     parts = {}
     for name in names:
         contract, conditions = contract_of(folder, name)
-        gated = TASKS[name].source.gated and conditions.list.kind != "sample"
-        parts[name] = PartRead(name, contract, conditions, summary.parts[name], gated)
+        policy = TASKS[name].source.leak_policy if conditions.list.kind != "sample" else "open"
+        parts[name] = PartRead(name, contract, conditions, summary.parts[name], policy)
     sessions = [session for part in parts.values() for session in part.contract.sessions]
     latest = max(sessions, key=lambda session: session.started, default=None)
     return RunRead(
@@ -186,19 +187,25 @@ def _no_verdict(raw: RawReply) -> FailedRequest:
     )
 
 
+WHY_NOT: Mapping[LeakPolicy, str] = {
+    "gated": "the benchmark is gated, and its authors ask that no question appears in plain text "
+    "online",
+    "no_prompt": "the statements come from contest sites, and nobody here may pass them on",
+}
+
+
 class Prompts:
     """The prompts of a part, made again one by one; `why_not` where they cannot be shown."""
 
-    def __init__(self, run: RunRead, name: str, *, with_gated: bool) -> None:
+    def __init__(self, run: RunRead, name: str, *, with_prompts: bool) -> None:
         self._plan: PartPlan | None = None
         self._items: dict[str, Item] = {}
         self.why_not = ""
         part = run.parts[name]
-        if part.gated and not with_gated:
+        if part.leak_policy != "open" and not with_prompts:
             self.why_not = (
-                "The prompt is not in this file: the benchmark is gated, and its authors ask that "
-                f"no question appears in plain text online. `qualeval show {run.folder} {name} ID` "
-                "shows it on this machine."
+                f"The prompt is not in this file: {WHY_NOT[part.leak_policy]}. "
+                f"`qualeval show {run.folder} {name} ID` shows it on this machine."
             )
         elif run.bundle:
             self.why_not = "A published copy holds no prompts."

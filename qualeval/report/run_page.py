@@ -16,10 +16,15 @@ from qualeval.report.sides import side_of, side_of_failure
 from qualeval.table import footer, rows
 
 NOT_FOR_PUBLICATION = (
-    "This file holds the questions of a gated benchmark. Its authors ask that none of them appears "
-    "in plain text online: models are trained on what is online, and the benchmark then measures "
-    "nothing. Do not publish this file, and do not send it on."
+    "This file holds questions that must not appear in plain text online: their authors ask for "
+    "that, or nobody here has the right to pass them on; and models are trained on what is online, "
+    "so that the benchmark then measures nothing. Do not publish this file, and do not send it on."
 )
+
+
+def not_to_publish(part: PartRead, prompts: Prompts) -> bool:
+    """Whether a page has questions of this part that may not leave."""
+    return part.leak_policy != "open" and not prompts.why_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +49,21 @@ def run_page(folder: Path, page_folder: Path, *, with_prompts: bool) -> Page:
     Raises RunFolderError, ListError.
     """
     run = read_run(folder)
-    prompts = {name: Prompts(run, name, with_gated=with_prompts) for name in run.parts}
+    prompts = {name: Prompts(run, name, with_prompts=with_prompts) for name in run.parts}
     titles = [(name, part.summary.title) for name, part in run.parts.items()]
     no_prompt = {name: own.why_not for name, own in prompts.items() if own.why_not}
     entries = (entry for name in run.parts for entry in entries_of(run, name, prompts[name]))
     data = data_of("run", titles, OUTCOMES, entries, no_prompt=no_prompt)
-    gated = [name for name, part in run.parts.items() if part.gated and not prompts[name].why_not]
+    kept = [name for name in run.parts if not_to_publish(run.parts[name], prompts[name])]
     values = {
         "title": run.summary.label,
-        "with_gated": NOT_FOR_PUBLICATION if gated else "",
-        "gated": [part.summary.title for part in run.parts.values() if part.gated],
+        "not_to_publish": NOT_FOR_PUBLICATION if kept else "",
+        "gated": [p.summary.title for p in run.parts.values() if p.leak_policy == "gated"],
         "parts": [part_values(run, part, page_folder) for part in run.parts.values()],
         "files": facts.files_of(folder, page_folder),
         **values_of(run),
     }
-    said = [f"it holds gated questions ({', '.join(gated)}): do not publish it"] if gated else []
+    said = [f"it holds questions ({', '.join(kept)}) that must not be published"] if kept else []
     return page("run.html.j2", data, values, said)
 
 
@@ -125,7 +130,7 @@ def part_values(run: RunRead, part: PartRead, page_folder: Path) -> dict[str, ob
         "template": part.conditions.prompt.template,
         "commands": facts.commands_of(part),
         "files": facts.files_of(run.folder, page_folder, part.name),
-        "gated": part.gated,
+        "gated": part.leak_policy == "gated",
     }
 
 
