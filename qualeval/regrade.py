@@ -35,7 +35,7 @@ from qualeval.runfolder import RunFolder, read_summary
 from qualeval.summarize import summarize_run
 from qualeval.table import text_table
 from qualeval.tasks import TASKS
-from qualeval.tasks.base import Task, without_measured
+from qualeval.tasks.base import Task
 
 NAMED = 5
 """Ids that are named for each kind of change."""
@@ -55,12 +55,10 @@ class Graded:
     @classmethod
     def of(cls, task: Task, answer: Json) -> "Graded":
         """What a line of `<part>.jsonl` says; times that were measured are no part of it."""
-        details = answer.get("details")
-        if isinstance(details, dict):
-            details = without_measured(task, details)
+        lasting = task.lasting(answer)
         return cls(
             verdict=tuple(answer.get(name) for name in DECIDED),
-            explanation=sha256_of([answer.get("reason"), details]),
+            explanation=sha256_of([lasting.get("reason"), lasting.get("details")]),
             reply=sha256_of({name: answer.get(name) for name in RawReply.model_fields}),
         )
 

@@ -56,7 +56,6 @@ from qualeval.runfolder import RawReplies, read_failures, read_lines
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
 from qualeval.tasks import TASKS
-from qualeval.tasks.base import without_measured
 
 
 def verify_command(run: Path) -> tuple[list[str], int]:
@@ -334,10 +333,8 @@ class _Part:
         return workers.begin(self.task, item, raw.completion(), raw.repeat)
 
     def _compare(self, key: Key, stored: Json, answer: Answer) -> None:
-        recomputed = answer.model_dump(mode="json")
-        for side in (recomputed, stored):
-            if isinstance(details := side.get("details"), dict):
-                side["details"] = without_measured(self.task, details)
+        stored = self.task.lasting(stored)
+        recomputed = self.task.lasting(answer.model_dump(mode="json"))
         for name in dict.fromkeys((*recomputed, *stored)):
             there, here = stored.get(name, NOTHING), recomputed.get(name, NOTHING)
             if not equal(there, here):

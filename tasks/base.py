@@ -118,10 +118,9 @@ class ReadOnly:
         """No program of the model is run."""
         return False
 
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """Every detail of a verdict comes out again."""
-        return ()
+    def lasting(self, verdict: Json) -> Json:
+        """All of a verdict comes out again."""
+        return verdict
 
 
 Count = Callable[[str], int]
@@ -223,19 +222,13 @@ class Task(Protocol):
     def runs_code(self) -> bool:
         """Whether grading runs programs that the model wrote, and needs `run_code` for it."""
 
-    @property
-    def measured(self) -> tuple[str, ...]:
-        """Details of a verdict that are measured, such as times: another grading has others."""
+    def lasting(self, verdict: Json) -> Json:
+        """The fields of a verdict (or of an answer) without what is measured, such as times: what
+        another grading has to find again.
+        """
 
     def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         """The verdict on a completion: a function of both, and of what `run_code` says of the
         programs in it. Raises SandboxError when a program could not be run: then there is no
         verdict.
         """
-
-
-def without_measured(task: Task, details: Json | None) -> Json | None:
-    """Details of a verdict without what is measured: what another grading must find again."""
-    if details is None or not task.measured:
-        return details
-    return {name: value for name, value in details.items() if name not in task.measured}

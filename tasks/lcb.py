@@ -69,6 +69,8 @@ DRAW = Newest(
 )
 
 
+MEASURED = ("cpu_ms", "wall_ms", "max_rss_mib")
+
 RULES = ("accepted", "wrong_answer", "time_limit", "memory_limit", "output_limit") + (
     "runtime_error",
     "compile_error",
@@ -92,7 +94,6 @@ class CodeTask(OneRow):
     grader_notes: tuple[str, ...] = judging.DEVIATIONS
     template: str = TEMPLATE
     runs_code: bool = True
-    measured: tuple[str, ...] = ("cpu_ms", "wall_ms", "max_rss_mib", "sandbox")
     verdict_fields: tuple[str, ...] = (
         "right",
         "verdict",
@@ -126,6 +127,20 @@ class CodeTask(OneRow):
             given = f"class Solution:\n    def {item.function}(self, ...):\n        ..."
         content = FUNCTION.format(problem=problem, starter_code=given)
         return ({"role": "user", "content": content},)
+
+    def lasting(self, verdict: Json) -> Json:
+        """A verdict without times and memory; and without the test at which time ran out, which may
+        be another one the next time.
+        """
+        details = verdict.get("details")
+        if not isinstance(details, dict):
+            return verdict
+        passing = MEASURED
+        if verdict.get("rule") == "time_limit":
+            passing += ("failed_test", "tests")
+            verdict = verdict | {"reason": "time ran out"}
+        kept = {name: value for name, value in details.items() if name not in passing}
+        return verdict | {"details": kept}
 
     def beside(self, answer: Answer) -> Mapping[str, tuple[int, int]]:
         """How the programs fared, by verdict."""

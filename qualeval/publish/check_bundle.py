@@ -29,7 +29,6 @@ from qualeval.reopen import reopen
 from qualeval.runfolder import read_lines
 from qualeval.summarize import summarize, summarize_run
 from qualeval.tasks import TASKS
-from qualeval.tasks.base import without_measured
 
 VERDICT = ("extracted", "rule", "right", "partial", "cut_off", "reason", "details")
 
@@ -201,11 +200,9 @@ def _items(bundle: Path, part: str) -> tuple[dict[str, Item], str | None]:
 def _compare(
     check: _Check, part: str, record: PublishedAnswer, item: Item, verdict: Verdict
 ) -> None:
-    made = Answer.of_verdict(record.answer(), item, verdict).model_dump(mode="json")
-    stored = record.model_dump(mode="json")
-    for side in (made, stored):
-        if isinstance(details := side.get("details"), dict):
-            side["details"] = without_measured(TASKS[part], details)
+    answer = Answer.of_verdict(record.answer(), item, verdict)
+    made = TASKS[part].lasting(answer.model_dump(mode="json"))
+    stored = TASKS[part].lasting(record.model_dump(mode="json"))
     redacted = {r.field.partition(".")[0].partition("[")[0] for r in record.redactions}
     for name in VERDICT:
         if name not in redacted:
