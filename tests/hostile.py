@@ -9,11 +9,15 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT_SECONDS = 600
+WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,16 @@ def in_outer_namespace(rung: str) -> Held:
     return Held({line["name"]: line["fault"] for line in lines}, None)
 
 
-def results(rung: str) -> Iterator[dict[str, object]]:
+Line = dict[str, object]
+
+
+def results(rung: str) -> Iterator[Line]:
     """A line for the self-test, should it fail, or one for every program."""
     import socket
 
-    from threat_programs import ORDINARY, POISONS, THREATS, fault_of
+    from threat_programs import ORDINARY, POISONS, THREATS, Ordinary, Poison, Threat, fault_of
 
-    from qualeval.sandbox import Limits, Sandbox, check_rung
+    from qualeval.sandbox import Limits, Ran, Sandbox, check_rung
     from qualeval.sandbox.interpreter import this_interpreter
     from qualeval.sandbox.values import MIB
 
@@ -63,31 +70,37 @@ def results(rung: str) -> Iterator[dict[str, object]]:
         cpu_seconds=1.5, wall_seconds=3, memory_bytes=512 * MIB, output_bytes=4 * MIB, processes=32
     )
     roomy = Limits(cpu_seconds=10, wall_seconds=60)
-    with Sandbox(rung, this_interpreter()) as sandbox, socket.create_server(("", 0)) as server:
-        port = f"{server.getsockname()[1]}\n".encode()
-        for threat in THREATS:
-            stdin = port if threat.name == "network" else threat.stdin
-            yield {
-                "name": threat.name,
-                "fault": fault_of(threat, sandbox.run(threat.code, stdin, limits)),
-            }
-        for poison in POISONS:
-            first = fault_of(
-                poison.first, sandbox.run(poison.first.code, poison.first.stdin, limits)
-            )
-            second = fault_of(
-                poison.second, sandbox.run(poison.second.code, poison.second.stdin, limits)
-            )
-            yield {"name": f"after {poison.name}", "fault": first or second}
-        for program in ORDINARY:
-            ran = sandbox.run(program.code, program.stdin, roomy)
-            right = (ran.status, ran.exit_code, ran.stdout) == ("exited", 0, program.stdout)
-            fault = (
-                None
-                if right
-                else f"{ran.status} {ran.exit_code} {ran.stdout[-200:]!r} {ran.stderr[-300:]!r}"
-            )
-            yield {"name": f"ordinary {program.name}", "fault": fault}
+    port = ""
+    own = threading.local()
+
+    def run(code: str, stdin: bytes, limits: Limits) -> Ran:
+        if not hasattr(own, "sandbox"):
+            own.sandbox = sandboxes.enter_context(Sandbox(rung, this_interpreter()))
+        return own.sandbox.run(code, stdin, limits)
+
+    def threat(threat: Threat) -> Line:
+        stdin = port.encode() if threat.name == "network" else threat.stdin
+        return {"name": threat.name, "fault": fault_of(threat, run(threat.code, stdin, limits))}
+
+    def poison(pair: Poison) -> Line:
+        """Both in the same sandbox."""
+        faults = [
+            fault_of(one, run(one.code, one.stdin, limits)) for one in (pair.first, pair.second)
+        ]
+        return {"name": f"after {pair.name}", "fault": faults[0] or faults[1]}
+
+    def ordinary(program: Ordinary) -> Line:
+        ran = run(program.code, program.stdin, roomy)
+        right = (ran.status, ran.exit_code, ran.stdout) == ("exited", 0, program.stdout)
+        said = f"{ran.status} {ran.exit_code} {ran.stdout[-200:]!r} {ran.stderr[-300:]!r}"
+        return {"name": f"ordinary {program.name}", "fault": None if right else said}
+
+    with ExitStack() as sandboxes, ThreadPoolExecutor(WORKERS) as pool:
+        server = sandboxes.enter_context(socket.create_server(("", 0)))
+        port = f"{server.getsockname()[1]}\n"
+        yield from pool.map(threat, THREATS)
+        yield from pool.map(poison, POISONS)
+        yield from pool.map(ordinary, ORDINARY)
     yield {"name": "end", "fault": None}
 
 
