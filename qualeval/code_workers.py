@@ -10,7 +10,6 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_co
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, Semaphore, local
-from types import TracebackType
 
 from qualeval.errors import NoSandboxError, SandboxError
 from qualeval.records import Completion, Item, Verdict, key_of
@@ -67,12 +66,7 @@ class CodeWorkers:
     def __enter__(self) -> "CodeWorkers":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def use_all_cores(self) -> None:

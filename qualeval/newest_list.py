@@ -208,7 +208,7 @@ def _copied(task: Task, draw: Newest, chosen: Chosen, copy: Path, revision: str 
                 raise ListError(f"{place}: lacks column '{lacking[0]}'")
             pinned = _pinned(source, row, place)
             try:
-                tests += draw.tests(task.item(row))
+                tests += draw.tests(task.official_item(row))
             except (ValueError, RecursionError) as error:
                 raise ListError(f"{place}: {error}") from None
             rows[str(pinned.id)] = pinned

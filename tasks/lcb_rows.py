@@ -138,12 +138,6 @@ def clean(rows: Iterable[Row]) -> Pool:
     return Pool(tuple(kept), left_out)
 
 
-def count_tests(item: Item) -> int:
-    """How many tests a problem has; decodes them."""
-    assert isinstance(item, ProblemItem)
-    return sum(1 for _ in tests(item))
-
-
 # Items
 
 
@@ -155,19 +149,26 @@ def item(row: Row) -> ProblemItem:
     or result not JSON.
     """
     found = official_item(row)
+    count_tests(found)
+    return found
+
+
+def count_tests(item: Item) -> int:
+    """How many tests a problem has, each looked at. Raises ValueError as `item` does."""
+    assert isinstance(item, ProblemItem)
     count = 0
     kinds: set[str] = set()
     for name in TEST_FIELDS:
-        for number, test in enumerate(_decoded(getattr(found, name), name), start=1):
-            kinds |= _checked(test, f"field '{name}': test {number}", found.function)
+        for number, test in enumerate(_decoded(getattr(item, name), name), start=1):
+            kinds |= _checked(test, f"field '{name}': test {number}", item.function)
             count += 1
     if not count:
         raise ValueError("fields 'public_test_cases', 'private_test_cases': hold no test")
     if len(kinds) > 1:
         raise ValueError("field 'testtype': stdin and functional tests are mixed")
-    if found.function is None and "functional" in kinds:
+    if item.function is None and "functional" in kinds:
         raise ValueError("field 'testtype': functional, and nothing names the function")
-    return found
+    return count
 
 
 def official_item(row: Row) -> ProblemItem:

@@ -21,7 +21,6 @@ from dataclasses import asdict
 from importlib.resources import files
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from typing import Any, Literal
 
 from qualeval.errors import SandboxError
@@ -100,12 +99,7 @@ class Sandbox:
     def __enter__(self) -> "Sandbox":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     @property
