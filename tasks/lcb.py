@@ -135,7 +135,7 @@ class CodeTask(OneRow):
         details = verdict.get("details")
         if not isinstance(details, dict):
             return verdict
-        passing = MEASURED
+        passing: tuple[str, ...] = MEASURED
         if verdict.get("rule") == "time_limit":
             passing += ("failed_test", "tests")
             verdict = verdict | {"reason": "time ran out"}
