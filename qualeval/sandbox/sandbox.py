@@ -82,8 +82,6 @@ LOOK_AT_LEAST_EVERY = 0.25
 
 SHOWN_STDERR = 4096
 
-_READ_ONLY = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-
 
 class Sandbox:
     """Runs programs on one rung. Not for several threads at once; each wants its own."""
@@ -296,7 +294,8 @@ def _file(name: str, content: bytes, *, read_only: bool) -> int:
         view = view[os.write(file, view) :]
     os.lseek(file, 0, os.SEEK_SET)
     if read_only:
-        fcntl.fcntl(file, fcntl.F_ADD_SEALS, _READ_ONLY)
+        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, seals)
     return file
 
 
