@@ -2,16 +2,16 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lcb_solutions import SOLUTIONS
-from plain_runner import run_plainly
 
 from qualeval.graders.code import Judged, judge
 from qualeval.graders.code import Test as Case
-from qualeval.sandbox.values import Limits
+from qualeval.sandbox import Limits, choose_sandbox
 from qualeval.tasks import lcb_rows
 
 SAMPLES = Path(__file__).parents[1] / "tasks" / "samples" / "lcb.jsonl"
@@ -48,10 +48,20 @@ def is_functional(row: dict[str, Any]) -> bool:
     return "func_name" in json.loads(row["metadata"])
 
 
-def judged(row: dict[str, Any], code: str) -> Judged:
-    item = lcb_rows.item(row)
-    tests = [Case(given, expected) for given, expected in lcb_rows.tests(item)]
-    return judge(code, tests, item.function, run_plainly, LIMITS)
+Judge = Callable[[dict[str, Any], str], Judged]
+
+
+@pytest.fixture(scope="module")
+def judged() -> Iterator[Judge]:
+    """Judges a program on all tests of a row, in the sandbox of this machine."""
+    with choose_sandbox().sandbox() as sandbox:
+
+        def judged(row: dict[str, Any], code: str) -> Judged:
+            item = lcb_rows.item(row)
+            tests = [Case(given, expected) for given, expected in lcb_rows.tests(item)]
+            return judge(code, tests, item.function, sandbox.run, LIMITS)
+
+        yield judged
 
 
 each_row = pytest.mark.parametrize("row", rows(), ids=lambda row: row["question_id"])
@@ -135,7 +145,7 @@ def test_every_problem_has_solutions_and_every_kind_of_verdict_occurs() -> None:
 
 
 @each_row
-def test_reference_solution_is_accepted(row: dict[str, Any]) -> None:
+def test_reference_solution_is_accepted(row: dict[str, Any], judged: Judge) -> None:
     result = judged(row, SOLUTIONS[row["question_id"]].right)
     assert result.verdict == "accepted", result.reason
     assert result.tests == len(public(row)) + len(private(row))
@@ -149,7 +159,9 @@ def test_reference_solution_is_accepted(row: dict[str, Any]) -> None:
         for number, (verdict, code) in enumerate(SOLUTIONS[row["question_id"]].wrong, 1)
     ],
 )
-def test_wrong_solution_gets_its_verdict(row: dict[str, Any], verdict: str, code: str) -> None:
+def test_wrong_solution_gets_its_verdict(
+    row: dict[str, Any], verdict: str, code: str, judged: Judge
+) -> None:
     result = judged(row, code)
     assert result.verdict == verdict, result.reason
     assert result.failed_test is not None

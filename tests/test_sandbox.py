@@ -227,6 +227,20 @@ def test_names_of_the_reference_need_no_import_and_hide_nothing(best: Sandbox) -
     assert best.run("count = 7\nprint(count)", b"", PLENTY).stdout == b"7\n"
 
 
+def test_functions_and_scripts_are_given_the_same_names(best: Sandbox) -> None:
+    """The sandbox has them for scripts, the grader brings them for functions."""
+    import builtins
+
+    from qualeval.graders.code.function_harness import PRELUDE
+
+    brought: dict[str, object] = {}
+    exec(PRELUDE, brought)
+    names = {name for name in brought if name[:2] != "__"} - set(vars(builtins))
+    said = best.run("import builtins\nprint(*vars(builtins))", b"", PLENTY).stdout.decode()
+    assert names <= set(said.split())
+    assert set(said.split()) - names - set(vars(builtins)) <= {"exit", "quit"}
+
+
 def test_hashes_are_the_same_in_every_sandbox() -> None:
     said = set()
     for _ in range(2):
