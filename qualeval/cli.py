@@ -4,7 +4,6 @@ Everything heavy is imported inside the commands, so that `--help` answers at on
 """
 
 import functools
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import typer
 from qualeval import __version__
 from qualeval.errors import OptionError, QualevalError, did_you_mean
 from qualeval.shell import SeveralBases, end_politely_on_signals
+from qualeval.whole_file import write_whole
 
 if TYPE_CHECKING:
     from qualeval.run import RunOutcome
@@ -251,12 +251,9 @@ def _task(part: str) -> "Task":
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file at once or not at all."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        new.write_text(text, encoding="utf-8", newline="\n")
-        new.replace(path)
+        write_whole(path, text.encode())
     except OSError as error:
-        new.unlink(missing_ok=True)
         raise OptionError(f"{path}: cannot be written: {error.strerror}") from None
 
 

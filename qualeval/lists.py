@@ -31,7 +31,6 @@ from qualeval.pins import (
     origin_path,
     pinned_row,
     pinned_rows,
-    replace,
     rows_path,
 )
 from qualeval.pins import Pin as Pin
@@ -41,6 +40,7 @@ from qualeval.pins import list_sha256 as list_sha256
 from qualeval.records import Item, Json, now
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Draw, Newest, Row, Source, Task
+from qualeval.whole_file import write_whole
 
 DRAW_SEED = 42
 """A constant of the lists, not the card's seed."""
@@ -222,8 +222,8 @@ def _keep(
     facts = {"dataset": source.dataset, "taken": now(), **origin}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        replace(origin_path(source), json.dumps(facts).encode())
-        replace(target, write_jsonl(list(kept.values())))
+        write_whole(origin_path(source), json.dumps(facts).encode())
+        write_whole(target, write_jsonl(list(kept.values())))
     except OSError as error:
         raise ListError(f"{target}: cannot be written: {error.strerror}") from None
     return target

@@ -25,12 +25,12 @@ from qualeval.pins import (
     origin_path,
     pinned_row,
     pinned_rows,
-    replace,
     rows_path,
 )
 from qualeval.records import count_words, now
 from qualeval.streamed_rows import SUFFIXES, Place, files_below, read, scan
 from qualeval.tasks.base import Newest, Row, Source, Task
+from qualeval.whole_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +184,8 @@ def _take(
         if known is not None:
             _refuse_other(known, lock, lock_path(source))
         else:
-            replace(lock_path(source), lock_text(lock).encode())
-        replace(origin_path(source), json.dumps(facts).encode())
+            write_whole(lock_path(source), lock_text(lock).encode())
+        write_whole(origin_path(source), json.dumps(facts).encode())
         copy.replace(target)
     except OSError as error:
         raise ListError(f"{target}: cannot be written: {error.strerror}") from None

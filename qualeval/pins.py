@@ -127,13 +127,3 @@ def rows_path(source: Source) -> Path:
 def origin_path(source: Source) -> Path:
     """Where it stands how a source's rows came here."""
     return cache_folder() / f"{source.name}.origin.json"
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        new.write_bytes(data)
-        new.replace(path)
-    finally:
-        new.unlink(missing_ok=True)

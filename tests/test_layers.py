@@ -40,7 +40,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"card"}),
     frozenset({"records", "masking"}),
     frozenset({"errors"}),
-    frozenset({"shell"}),
+    frozenset({"shell", "whole_file"}),
     frozenset({"version"}),
 )
 """From top to bottom; a module imports from lower layers only. `tasks` and `graders` stand for all
