@@ -222,6 +222,7 @@ def test_prompts_of_a_gated_list_are_not_in_the_page(tmp_path: Path) -> None:
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "Which, 0?" in blocks(page, "prompts")[0][0]
     assert "Not for publication" in page
+    assert "in it, those of GPQA Diamond above all, may quote questions" in Parsed(page).words
     assert any("must not be published" in line for line in lines)
 
 
@@ -337,11 +338,14 @@ def test_folder_that_is_no_run_is_refused(run: Path) -> None:
 
 def test_place_that_cannot_be_written_is_said(run: Path, tmp_path: Path) -> None:
     """And leaves no half of a file."""
-    with pytest.raises(DiskError, match="cannot be written"):
+    with pytest.raises(OptionError, match="there is no folder"):
         report_command(run, None, tmp_path / "no" / "page.html", with_prompts=False)
     with pytest.raises(OptionError, match="is a folder"):
         report_command(run, None, tmp_path, with_prompts=False)
-    assert not list(tmp_path.rglob("*.new"))
+    (run / "report.html").mkdir()
+    with pytest.raises(DiskError, match="cannot be written"):
+        report_command(run, None, None, with_prompts=False)
+    assert not list(run.glob(".*.new")) and not list(tmp_path.rglob("*.new"))
 
 
 def test_killed_run_is_shown_from_its_raw_replies(run: Path) -> None:
@@ -419,7 +423,7 @@ def test_pair_that_cannot_be_compared_is_refused_as_compare_does(tmp_path: Path)
     folder = Made(tmp_path)
     base = folder.run("old", "rrrr")
     for other, said in (
-        (folder.run("seed", "rrrr", seed=1), "seed"),
+        (folder.run("seed", "rrrr", seed=1), "seed[^`]+`--allow` is of `qualeval compare`"),
         (folder.run("half", "rr  "), "incomplete"),
     ):
         with pytest.raises(ContractError, match=said):

@@ -117,10 +117,11 @@ def test_verdict_on_a_program_is_shown_with_its_code_and_measures() -> None:
     code = "import sys\nprint(1)"
     one = answer(extracted=code, rule="wrong_answer", right=False, details=details)
     side = side_of(Told(one))
-    assert (side.given, side.wanted, side.code) == ("wrong answer", "", code)
+    assert (side.given, side.wanted, side.code) == ("wrong answer, test 3", "", code)
     said = facts(side)
-    assert said["cpu"] == "1,234 ms" and said["max rss"] == "40 MiB"
-    assert said["failed test"] == "3" and said["same as official"] == "yes"
+    assert said["most CPU of a test"] == "1,234 ms" and said["most memory of a test"] == "40 MiB"
+    assert said["failed test, counted from 0, public ones first"] == "3"
+    assert said["tests run"] == "12" and said["LiveCodeBench takes the same program"] == "yes"
     assert "read as" not in said
 
 

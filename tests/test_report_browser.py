@@ -267,6 +267,38 @@ def test_page_fits_a_narrow_screen_in_both_schemes(
     quiet(browser)
 
 
+def test_answer_on_a_narrow_screen_hides_what_is_behind_it(browser: Browser, page: Path) -> None:
+    """It covers the page: neither keys nor a screen reader reach the list, and j opens the next."""
+    browser.width(360, 780)
+    browser.open(page)
+    browser.press("j", "\ue007")  # Enter
+    assert browser.focused() == browser.one("#one h3").text == "0"
+    assert browser.one(".list").get_property("inert")
+    assert browser.one(".top").get_property("inert")
+    browser.press("j")
+    assert browser.focused() == browser.one("#one h3").text == "1"
+    browser.press("\ue00c")  # Escape
+    assert not browser.one(".list").get_property("inert")
+    assert browser.focused().split("\n")[1].startswith("1")
+    quiet(browser)
+
+
+def test_program_keeps_its_lines(browser: Browser, tmp_path: Path) -> None:
+    """Also one wider than the window: its own box scrolls, by keys as well, and not the page."""
+    run = Made(tmp_path).run("program", "rw")
+    program = "def f():\n    return " + " + ".join(["x"] * 400)
+    set_texts(run, {0: {"extracted": program, "details": None}})
+    report(run)
+    browser.width(360, 780)
+    browser.open(run / "report.html", "#id=0")
+    shown = browser.one("#one pre.code")
+    assert shown.text.splitlines() == program.splitlines()
+    assert browser.js("return arguments[0].scrollWidth > arguments[0].clientWidth", shown)
+    assert browser.overflow() <= 0
+    assert shown.accessible_name == "What was read of the reply"
+    assert shown.get_property("tabIndex") == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_stand_out_from_their_ground(browser: Browser, page: Path, scheme: str) -> None:
     """WCAG 2.2, 1.4.3: at least 4.5 to 1 for every text that is shown."""
@@ -310,6 +342,19 @@ def test_paper_has_table_and_plot_and_no_answers(browser: Browser, page: Path) -
     assert browser.one("svg.plot").is_displayed()
     assert not browser.one("#answers").is_displayed()
     assert browser.one("body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
+
+
+def test_differences_fit_on_paper(browser: Browser, pair: Path) -> None:
+    """A4 between its margins: names stay words, and no column is lost."""
+    browser.media(kind="print")
+    browser.width(718, 1000)
+    browser.open(pair)
+    assert browser.overflow() <= 0
+    names = browser.one("table.differences .main th")
+    assert names.rect["width"] >= 70
+    assert names.rect["height"] < 60
+    edge = browser.one("table.differences .main td:last-child").rect
+    assert edge["x"] + edge["width"] <= 719  # pixels are fractions
 
 
 def test_flips_stand_side_by_side(browser: Browser, pair: Path) -> None:

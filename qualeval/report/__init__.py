@@ -31,9 +31,11 @@ def report_command(
     from qualeval.report.pair_page import pair_page
     from qualeval.report.run_page import run_page
 
-    out = out or _place(run, new)
-    if out.is_dir():
+    if out is not None and out.is_dir():
         raise OptionError(f"--out: {out} is a folder; name a file in it")
+    if out is not None and not out.parent.is_dir():
+        raise OptionError(f"--out: there is no folder {out.parent}; make it, or name another")
+    out = out or _place(run, new)
     if new is None:
         page = run_page(run, out.parent, with_prompts=with_prompts)
     else:

@@ -8,7 +8,7 @@ from qualeval import compare_table
 from qualeval.compare import Comparison, Options, compare
 from qualeval.compare_runs import read_run as read_compared
 from qualeval.compare_runs import run_names
-from qualeval.errors import OptionError
+from qualeval.errors import ContractError, OptionError
 from qualeval.records import key_of
 from qualeval.report import facts
 from qualeval.report.answers import PAIR_OUTCOMES, Entry, data_of
@@ -38,7 +38,13 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
         raise OptionError(f"{new}: is given twice; a run is one measurement")
     names = run_names([base, new])
     compared = [read_compared(path, name) for path, name in zip((base, new), names, strict=True)]
-    result = compare(compared[:1], compared[1:], Options())
+    try:
+        result = compare(compared[:1], compared[1:], Options())
+    except ContractError as error:
+        if "--allow" not in str(error):
+            raise
+        said = "`--allow` is of `qualeval compare`; a page shows runs under the same conditions"
+        raise ContractError(f"{error}\n{said}") from None
     runs = [read_run(base), read_run(new)]
     shared = [row.part for row in result.rows]
     prompts = {name: Prompts(runs[1], name, with_prompts=with_prompts) for name in shared}
@@ -62,8 +68,8 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
         "footer": compare_table.footer(result),
         "setups": [facts.setup_of(run.setup) for run in runs],
     }
-    said = [f"it holds questions ({', '.join(kept)}) that must not be published"] if kept else []
-    return page("pair.html.j2", data, values, said)
+    warned = [f"it holds questions ({', '.join(kept)}) that must not be published"] if kept else []
+    return page("pair.html.j2", data, values, warned)
 
 
 def _row(place: int, result: Comparison) -> DifferenceRow:

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   // Nothing here makes markup of text: every string becomes a text node.
+  const READ = "What was read of the reply";
   const SHOWN = 20000, MORE = 400000, PAGE = 100;
   const STEERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\u200b\u2060\ufeff]/gu;
   const SIGNS = {"right": "✓", "wrong": "✗", "cut off": "✂", "error": "!",
@@ -52,12 +53,17 @@
     return node;
   };
 
-  // A block of text; what is long comes piece by piece.
-  const block = (text) => {
+  // A block of text; what is long comes piece by piece. Programs keep their lines.
+  const block = (text, program) => {
     const pieces = Array.isArray(text) ? text : [text];
     const whole = make("bdi", "");
-    whole.dir = "auto";
-    const node = make("pre", "text", whole);
+    whole.dir = program ? "ltr" : "auto";
+    const node = make("pre", program ? "text code" : "text", whole);
+    if (program) {
+      node.tabIndex = 0;
+      node.setAttribute("role", "region");
+      node.setAttribute("aria-label", program);
+    }
     const waiting = [];
     let room = SHOWN;
     const put = (piece) => {
@@ -122,7 +128,7 @@
       const items = values.map((value) => make("li", "", bdi(value)));
       node.append(make("p", "label", title), make("ul", "values v-" + title.split(" ")[0], ...items));
     }
-    if (one.code) node.append(make("h5", "", "What was read of the reply"), ...block(one.code));
+    if (one.code) node.append(make("h5", "", READ), ...block(one.code, READ));
     if (one.text === "") node.append(make("h5", "", "Reply"), make("p", "aside", "(empty)"));
     else if (one.code && one.text) node.append(folded("The whole reply", false, ...block(one.text)));
     else if (one.text !== undefined) node.append(make("h5", "", "Reply"), ...block(one.text));
@@ -227,8 +233,17 @@
     if (at("f-search").value !== (state.q || "")) at("f-search").value = state.q || "";
   };
 
+  // On a narrow screen an answer covers the page, and then nothing behind it can be reached.
+  const narrow = matchMedia("(max-width: 60rem)");
+  const BEHIND = "body > :not(main, script), main > :not(#answers), #answers > :not(#leaf), .list";
+  const cover = () => {
+    for (const node of document.querySelectorAll(BEHIND)) node.inert = open >= 0 && narrow.matches;
+  };
+  narrow.addEventListener("change", cover);
+
   const showOne = (focus) => {
     const box = at("one");
+    cover();
     at("leaf").classList.toggle("opened", open >= 0);
     box.hidden = open < 0;
     for (const button of document.querySelectorAll("#list button")) {
@@ -295,8 +310,9 @@
     const to = from < 0 ? page * PAGE : from + by;
     if (to < 0 || to >= found.length) return;
     if (Math.floor(to / PAGE) !== page) { page = Math.floor(to / PAGE); showList(); }
-    if (open >= 0) openOne(found[to], false);
-    button(found[to]).focus();
+    const covered = open >= 0 && narrow.matches;
+    if (open >= 0) openOne(found[to], covered);
+    if (!covered) button(found[to]).focus();
   };
 
   const start = () => {
@@ -338,7 +354,7 @@
   at("page-on").addEventListener("click", () => turn(page + 1));
   at("list").addEventListener("click", (event) => {
     const row = event.target.closest("button");
-    if (row) openOne(Number(row.dataset.n), event.detail === 0 || matchMedia("(max-width: 60rem)").matches);
+    if (row) openOne(Number(row.dataset.n), event.detail === 0 || narrow.matches);
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -354,7 +370,11 @@
     else if (event.key === "j" || (inside && event.key === "ArrowDown")) { event.preventDefault(); step(1); }
     else if (event.key === "k" || (inside && event.key === "ArrowUp")) { event.preventDefault(); step(-1); }
   });
-  addEventListener("hashchange", () => { if (fromAddress()) start(); });
+  addEventListener("hashchange", () => {
+    if (!fromAddress()) return;
+    start();
+    (open >= 0 ? at("one").querySelector("h3") : at("answers-h")).focus();
+  });
 
   // On paper everything that is folded is open, but for the answers, which are not printed.
   let closed = [];

@@ -100,7 +100,8 @@ def _given(answer: Answer, details: Json) -> str:
     if isinstance(found, list) and isinstance(missing, list):
         return f"{len(found)} of {len(found) + len(missing)} named"
     if "verdict" in details:
-        return _words(str(details["verdict"]))
+        failed = details.get("failed_test")
+        return _words(str(details["verdict"])) + (f", test {failed}" if failed is not None else "")
     seen = details.get("letter_seen")
     read = answer.extracted if answer.extracted is not None else seen
     return _shown(read) if read is not None else "none"
@@ -184,9 +185,25 @@ def _seconds(seconds: float | None) -> str:
     return f"{seconds:.2f}" if seconds is not None else "not reported"
 
 
+NAMES = {
+    "failed_test": "failed test, counted from 0, public ones first",
+    "tests": "tests run",
+    "cpu_ms": "most CPU of a test",
+    "wall_ms": "longest test",
+    "max_rss_mib": "most memory of a test",
+    "extraction": "program taken from",
+    "blocks": "blocks of code in the reply",
+    "same_as_official": "LiveCodeBench takes the same program",
+    "target": "tokens wanted in the prompt",
+    "tokens": "tokens in the prompt",
+    "exact": "prompt of exactly that length",
+}
+"""Details whose own name does not say what they are."""
+
+
 def _detail(name: str) -> str:
-    """A detail's name in words, its unit taken off."""
-    return _words(name.removesuffix("_ms").removesuffix("_mib"))
+    """What a detail is called on a page; a unit in its name stands at its value."""
+    return NAMES.get(name) or _words(name.removesuffix("_ms").removesuffix("_mib"))
 
 
 def _measure(name: str, value: JsonValue) -> str:
