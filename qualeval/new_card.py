@@ -92,7 +92,7 @@ def explain(card: Card, folder: Path) -> list[str]:
     lines = [
         f"label     {card.label}",
         f"server    {place} ({server.dialect}), model {server.model}",
-        f"slots     {slots or 'not given: the server is asked'}{_source(server.slots_source)}",
+        f"slots     {slots or _no_slots(card)}{_source(server.slots_source)}",
         f"context   {server.context_tokens or 'not given: the server is asked'}"
         f"{_source(server.context_source)}",
         f"sampling  {json.dumps(card.sampling) if card.sampling else 'none sent'}"
@@ -111,7 +111,20 @@ def explain(card: Card, folder: Path) -> list[str]:
     deviations = len(card.setup.deviations) if card.setup else 0
     if deviations:
         lines.append(f"setup     run with {deviations} deviations from the recipe")
-    return [*lines, f"sha256    {card.sha256}", "the card is good"]
+    lacks = (
+        "" if slots or server.dialect not in TELL_NO_SLOTS else ", but no run starts without slots"
+    )
+    return [*lines, f"sha256    {card.sha256}", f"the card is good{lacks}"]
+
+
+TELL_NO_SLOTS = ("vllm", "openai")
+"""Dialects whose servers do not say how many requests they work on at once."""
+
+
+def _no_slots(card: Card) -> str:
+    if card.server.dialect in TELL_NO_SLOTS:
+        return f"NOT GIVEN, and {card.server.dialect} does not tell: give server.slots"
+    return "not given: the server is asked"
 
 
 def _source(source: str | None) -> str:

@@ -344,9 +344,14 @@ def _timing(sessions: Sequence[Session], ended: Sequence[str]) -> dict[str, obje
 
 
 def _server_start(session: Session) -> str | None:
-    """When the server process of a session started; None when it does not tell."""
-    start = session.server.get("process_started")
-    return start if isinstance(start, str) else None
+    """When the server process of a session started, or those of all replicas; None when one does
+    not tell.
+    """
+    replicas = session.server.get("replicas")
+    servers = [session.server, *(replicas if isinstance(replicas, list) else [])]
+    starts = [one.get("process_started") if isinstance(one, dict) else None for one in servers]
+    told = [start for start in starts if isinstance(start, str)]
+    return " and ".join(told) if len(told) == len(servers) else None
 
 
 def summarize_run(label: str, parts: Mapping[str, Summary]) -> RunSummary:

@@ -458,3 +458,14 @@ def test_start_time_that_is_no_text_is_not_known() -> None:
     """A contract that another program wrote."""
     odd = session(server={"models": ["m"], "process_started": 7})
     assert (None,) == summary(answers(1), sessions=[odd]).server_starts
+
+
+def test_start_of_replicas_is_known_only_when_each_of_them_tells() -> None:
+    """Two boxes that serve a copy each: one that is silent may have been started anew."""
+    told = {"models": ["m"], "process_started": "2026-11-30T11:00:00Z"}
+    other = {"models": ["m"], "process_started": "2026-11-30T12:00:00Z"}
+    silent = session(server={**told, "replicas": [{"models": ["m"]}]})
+    both = session(server={**told, "replicas": [other]})
+    assert (None,) == summary(answers(1), sessions=[silent]).server_starts
+    (start,) = summary(answers(1), sessions=[both]).server_starts
+    assert "2026-11-30T11:00:00Z and 2026-11-30T12:00:00Z" == start
