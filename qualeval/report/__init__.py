@@ -13,10 +13,10 @@ The page opens from disk and asks nobody for anything: its policy allows its own
 by their hashes, and nothing else. What a model wrote is data in it, and is only ever shown.
 """
 
-from contextlib import suppress
 from pathlib import Path
 
 from qualeval.errors import DiskError, OptionError
+from qualeval.whole_file import write_whole
 
 
 def report_command(
@@ -41,7 +41,10 @@ def report_command(
     else:
         page = pair_page(run, new, with_prompts=with_prompts)
     data = page.html.encode("utf-8")
-    _write(out, data)
+    try:
+        write_whole(out, data)
+    except OSError as error:
+        raise DiskError(f"{out}: cannot be written: {error.strerror}") from None
     size = f"{len(data) / 1e6:.1f} MB"
     address = out.resolve().as_uri()
     return [f"wrote {out}: {page.answers:,} answers, {size}", *page.said, f"open {address}"], 0
@@ -56,15 +59,3 @@ def _place(run: Path, new: Path | None) -> Path:
         shown = shown.resolve()
         return shown.with_name(f"{shown.name}-{name}")
     return shown / name
-
-
-def _write(path: Path, data: bytes) -> None:
-    """The whole file, or no change to what is there."""
-    half = path.with_name(f".{path.name}.new")
-    try:
-        half.write_bytes(data)
-        half.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            half.unlink(missing_ok=True)
-        raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
