@@ -365,3 +365,32 @@ def test_machine_without_a_sandbox_refuses_to_run_and_says_what_it_could_not_che
 def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine on which the first attack succeeds, whatever the rung."""
     monkeypatch.setattr(ladder, "attack", lambda sandbox: iter([Canary("network", False, "none")]))
+
+
+@pytest.mark.parametrize(
+    ("told", "cores", "most"),
+    [
+        ("MemTotal: 9 kB\nMemAvailable: 67108864 kB\n", 8, 8),
+        ("MemAvailable: 5242880 kB\n", 8, 2),
+        ("MemAvailable: 1048576 kB\n", 8, 1),
+        ("MemFree: 67108864 kB\n", 8, 1),
+        (None, 8, 1),
+    ],
+)
+def test_programs_side_by_side_are_as_many_as_memory_goes_for(
+    told: str | None, cores: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model server may leave little: two programs of 2 GiB fit into 5."""
+
+    class Meminfo:
+        def __init__(self, path: str) -> None:
+            assert path == "/proc/meminfo"
+
+        def read_text(self) -> str:
+            if told is None:
+                raise PermissionError
+            return told
+
+    monkeypatch.setattr(code_workers, "Path", Meminfo)
+    monkeypatch.setattr(code_workers, "cores", lambda: cores)
+    assert code_workers.most_at_once() == most
