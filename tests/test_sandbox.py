@@ -176,6 +176,23 @@ def test_a_failure_before_the_program_begins_is_ours(monkeypatch: pytest.MonkeyP
         made.run("print(1)", b"", SHORT)
 
 
+def test_nothing_is_left_where_the_kernel_does_not_list_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from qualeval.sandbox import sandbox as module
+    from qualeval.sandbox import watch
+
+    sources = module._sources()
+    assert "/children" in sources["zygote"]
+    sources["zygote"] = sources["zygote"].replace("/children", "/not-there")
+    monkeypatch.setattr(module, "_sources", lambda: sources)
+    monkeypatch.setattr(watch, "KERNEL_LISTS_CHILDREN", False)
+    rung = check_rung("landlock", this_interpreter())
+    if not rung.holds and "Landlock" in rung.canaries[-1].detail:
+        pytest.skip(rung.canaries[-1].detail)
+    assert [] == [canary for canary in rung.canaries if not canary.held]
+
+
 def test_children_share_the_limit_of_cpu(sandbox: Sandbox) -> None:
     code = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
     ran = sandbox.run(code, b"", Limits(cpu_seconds=2, wall_seconds=30))

@@ -407,3 +407,18 @@ def test_below_a_linked_prefix_the_library_is_shown_where_the_executable_looks(
     monkeypatch.setattr(sys, "base_exec_prefix", str(link))
     shown = this_interpreter().shown
     assert any(real == outer or real.startswith(f"{outer}/") for outer in shown)
+
+
+def test_descendants_are_found_where_the_kernel_does_not_list_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, text=True
+    ) as process:
+        while len(listed := set(watch.descendants(process.pid))) < 1:
+            pass
+        monkeypatch.setattr(watch, "KERNEL_LISTS_CHILDREN", False)
+        assert listed == set(watch.descendants(process.pid))
+        assert process.pid in watch.children_by_parent()[os.getpid()]
+        process.communicate("\n")

@@ -14,6 +14,9 @@ PROC = Path("/proc")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
+KERNEL_LISTS_CHILDREN = os.path.exists(PROC / f"self/task/{os.getpid()}/children")
+"""Not every kernel is built to; then all processes are looked at."""
+
 STARVED = 5
 """However long a program waits for a core, this many wall limits are the end."""
 
@@ -60,11 +63,24 @@ class Watch:
 
 def descendants(root: int) -> Iterator[int]:
     """Process ids of all that `root` started, and what those started, as they are now."""
+    known = None if KERNEL_LISTS_CHILDREN else children_by_parent()
     waiting = [root]
     while waiting:
-        children = list(children_of(waiting.pop()))
+        parent = waiting.pop()
+        children = list(children_of(parent)) if known is None else known.get(parent, [])
         yield from children
         waiting += children
+
+
+def children_by_parent() -> dict[int, list[int]]:
+    """The children of every process, as all processes name their parents."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir(PROC):
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                parent = int(_read(f"{name}/stat").rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+    return children
 
 
 def children_of(pid: int) -> Iterator[int]:

@@ -300,15 +300,26 @@ def finish(main_module: types.ModuleType, code: int) -> int:
     return code
 
 
+def own_children() -> list[int]:
+    """The processes whose parent we are."""
+    listed = f"/proc/self/task/{threading.get_native_id()}/children"
+    with contextlib.suppress(FileNotFoundError), open(listed) as file:
+        return [int(word) for word in file.read().split()]
+    found = []  # a kernel that does not list them
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(name))
+    return found
+
+
 def end_descendants() -> None:
     """Where no namespace ends them: every process that a program left behind.
 
     They have become our children, since we are their nearest subreaper.
     """
-    me = f"/proc/self/task/{threading.get_native_id()}/children"
     for _ in range(10_000):
-        with open(me) as file:
-            children = [int(word) for word in file.read().split()]
+        children = own_children()
         if not children:
             return
         for child in children:
