@@ -179,7 +179,7 @@ def _outcome_lines(outcome: "RunOutcome", *, public: bool) -> Iterator[tuple[str
     yield text_table(outcome.summary), False
     yield f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)", False
     if public and outcome.summary.parts:
-        yield publish_run(outcome.folder, job_public=True).line, False
+        yield publish_run(outcome.folder).line, False
     if outcome.stopped:
         yield f"qualeval: {outcome.stopped}", True
     open_parts = [p for p in outcome.summary.parts.values() if p.status != "ok"]
@@ -294,7 +294,7 @@ def summarize(
     text, code = summarize_command(run, format)
     typer.echo(text, nl=False)
     if not is_bundle(run):
-        typer.echo(publish_run(run, job_public=True).line, err=True)
+        typer.echo(publish_run(run, check=True).line, err=True)
     raise typer.Exit(code)
 
 

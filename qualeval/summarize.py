@@ -314,8 +314,10 @@ def _warnings(tally: Tally, conditions: Conditions, sessions: Sequence[Session])
         )
     for before, after in pairwise(sessions):
         for what in ("models", "engine_version", "server_defaults"):
-            if before.server.get(what) != after.server.get(what):
-                yield f"the server's {what} changed between two sessions of this part"
+            old, new = before.server.get(what), after.server.get(what)
+            if old != new:
+                told = f" ({old} -> {new})" if what == "engine_version" else ""
+                yield f"the server's {what} changed between two sessions of this part{told}"
 
 
 def _timing(sessions: Sequence[Session], ended: Sequence[str]) -> dict[str, object]:

@@ -125,8 +125,9 @@ def model_index(run: RunSummary) -> str:
     parts = list(run.parts.values())
     rows = [row for part in parts for row in part.rows or (part,)]
     model = parts[0].model if parts else run.label
-    results = [_index_result(row) for row in rows if row.accuracy is not None]
-    block = {"model-index": [{"name": model, "results": results}]}
+    taken: set[tuple[object, ...]] = set()
+    results = [_index_result(row, taken) for row in rows if row.accuracy is not None]
+    block = {"model-index": [{"name": model, "results": results}]} if results else {}
     suites = ", ".join(dict.fromkeys(part.suite for part in parts))
     comments = [
         "For the metadata at the top of a model card, between its lines `---`.",
@@ -137,21 +138,27 @@ def model_index(run: RunSummary) -> str:
         if row.accuracy is None:
             comments.append(f"Left out, incomplete: {row.title} ({row.incomplete_because}).")
     said = "".join(f"# {line}\n" for line in comments)
-    return said + yaml.safe_dump(block, sort_keys=False, width=1000)
+    return said + (yaml.safe_dump(block, sort_keys=False, width=1000) if block else "")
 
 
-def _index_result(row: Summary) -> dict[str, object]:
-    """One result. Rows of one data set may be merged by the hub's tools, so the metric's own name
-    says which row it is.
+def _index_result(row: Summary, taken: set[tuple[object, ...]]) -> dict[str, object]:
+    """One result. The hub's tools merge results of one data set and configuration: a row whose
+    pair is `taken` names itself in its configuration.
     """
     source = TASKS[row.part].source
     official = row.list.startswith("qualeval/")
-    name = f"{row.title} ({'sample list, not a benchmark result; ' * row.sample_list}{row.suite})"
+    own = "" if official or row.sample_list else "own list; "
+    sample = "sample list, not a benchmark result; " if row.sample_list else ""
+    name = f"{row.title} ({sample}{own}{row.suite})"
     dataset: dict[str, object] = {"name": name, "type": row.list}
     if official and source.dataset:
         dataset["type"] = source.dataset
         given = {"config": source.config, "split": source.split}
         dataset |= {field: value for field, value in given.items() if value}
+    if (dataset["type"], dataset.get("config")) in taken:
+        own_config = [source.config] if official and source.config else []
+        dataset["config"] = ", ".join([*own_config, row.title])
+    taken.add((dataset["type"], dataset.get("config")))
     dataset["args"] = {"list": row.list}
     args: dict[str, object] = {
         "right": row.right,

@@ -120,7 +120,7 @@ def footer(parts: Sequence[Summary]) -> list[str]:
     thinking = "off and on as each row says" if len(modes) == 2 else next(iter(modes), "off")
     seeds = ", ".join(dict.fromkeys(str(part.seed) for part in parts))
     sources = dict.fromkeys(part.sampling_source or "source not stated" for part in parts)
-    caches = dict.fromkeys(part.prompt_cache for part in parts)
+    caches = dict.fromkeys(part.prompt_cache.removeprefix("prompt cache ") for part in parts)
     dates = sorted({part.started[:10] for part in parts if part.started})
     lines = [
         f"Thinking {thinking}; seed {seeds}; sampling: {'; '.join(sources)}. "

@@ -70,18 +70,24 @@ LEFT_OUT: Mapping[str, str] = {
     "abc343_e": MANY_ANSWERS,
     "abc362_c": MANY_ANSWERS,
     "arc185_c": MANY_ANSWERS,
-    "3194": MANY_ANSWERS,  # find-words-containing-character
-    "3221": MANY_ANSWERS,  # find-the-peaks
-    "3453": MANY_ANSWERS,  # generate-binary-strings-without-adjacent-zeros
+    "3194": MANY_ANSWERS,
+    "find-words-containing-character": MANY_ANSWERS,
+    "3221": MANY_ANSWERS,
+    "find-the-peaks": MANY_ANSWERS,
+    "3453": MANY_ANSWERS,
+    "generate-binary-strings-without-adjacent-zeros": MANY_ANSWERS,
     "abc337_e": INTERACTIVE,
     "abc355_e": INTERACTIVE,
     "abc350_c": BAD_TESTS,
-    "3308": BAD_TESTS,  # apply-operations-to-make-string-empty
-    "3363": BAD_TESTS,  # most-frequent-ids
+    "3308": BAD_TESTS,
+    "apply-operations-to-make-string-empty": BAD_TESTS,
+    "3363": BAD_TESTS,
+    "most-frequent-ids": BAD_TESTS,
     "arc189_a": BAD_TESTS,
 }
 """Problems that no judge without a checker of its own can decide, by question_id: the list
-ERRATA.md of LiveCodeBench (28fef95), which names LeetCode problems by their title.
+ERRATA.md of LiveCodeBench (28fef95), which names LeetCode problems by their title; a copy may use
+either as the id.
 """
 
 RELEASES: Mapping[int, str] = {

@@ -94,7 +94,7 @@ def local(run: Path, names: list[str] | None = None, keys: list[str] | None = No
 
 
 def published(run: Path) -> Published:
-    return publish_run(run, job_public=True)
+    return publish_run(run)
 
 
 def lines(path: Path) -> list[Json]:

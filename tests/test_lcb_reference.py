@@ -58,8 +58,11 @@ ACCEPTED_HERE: Mapping[str, str] = {
 
 NEAR_THE_LIMIT = frozenset({"3406", "abc301_e", "abc363_c"})
 """Right but slow: the official grader ended them at its 6 s by the clock, and they need about 11,
-6 and 9 s of CPU on one slow core. Here a program is ended at 9 s of CPU, so that the core decides.
+6 and 9 s of CPU on one slow core. Here a program is ended at 7.5 s of CPU: the core decides.
 """
+
+SLOW_BUT_RIGHT = frozenset({"abc328_e"})
+"""Officially right, and 5.5 to 6.4 s of CPU on a slow core: beside busy neighbours maybe more."""
 
 OFFICIAL_TIME_LIMIT = -3
 
@@ -139,7 +142,9 @@ def test_every_program_that_is_officially_right_passes_the_public_tests(
     assert [one.id for one in seen if one.verdict is None] == []
     right = [one for one in seen if programs()[one.id]["graded"]]
     assert len(right) == 310
-    assert [one for one in right if one.verdict != "accepted"] == []
+    slow = [one for one in right if one.id in SLOW_BUT_RIGHT]
+    assert [one for one in slow if one.verdict not in ("accepted", "time_limit")] == []
+    assert [one for one in right if one.verdict != "accepted" and one not in slow] == []
 
 
 def test_program_found_in_a_reply_is_the_official_one() -> None:

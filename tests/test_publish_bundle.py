@@ -18,7 +18,6 @@ from qualeval.publish import (
     bundle_summary,
     is_bundle,
     publish_command,
-    publish_run,
     publishing,
     verify_bundle,
 )
@@ -576,7 +575,6 @@ def test_folder_that_is_no_bundle_is_never_replaced(run: Path, tmp_path: Path) -
 
 def test_end_of_a_run_never_raises(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong is said in the line."""
-    assert "publication check: not made (--no-public)" == publish_run(run, job_public=False).line
     (run / "publish.local.toml").write_text("nonsense")
     assert "not made: publish.local.toml: cannot be read as TOML" in runs.published(run).line
     (run / "publish.local.toml").write_text("other = 1")

@@ -449,3 +449,12 @@ def test_summary_of_another_version_is_refused_with_the_field(run: Path) -> None
     set_in_object(run / "gpqa.summary.json", unknown_field=1)
     with pytest.raises(RunFolderError, match="unknown_field"):
         report_command(run, None, None, with_prompts=False)
+
+
+@pytest.mark.parametrize("name", ["mmlupro.gen.jsonl", "page.txt", "page"])
+def test_only_a_file_named_as_a_page_is_written(run: Path, name: str) -> None:
+    """Raw replies cost money: a slip of the hand must not turn them into a page."""
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    with pytest.raises(OptionError, match="ends in [.]html"):
+        report_command(run, None, run / name, with_prompts=False)
+    assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}

@@ -407,7 +407,9 @@ def test_server_that_changed_between_sessions_is_warned(change: Any, what: str) 
     before = {"models": ["m"], "engine_version": "vLLM 1"}
     sessions = [session(server=before), session(server=before | change)]
     said = warnings_of(answers(1), sessions=sessions)
-    assert (f"the server's {what} changed between two sessions of this part",) == said
+    (line,) = said
+    assert line.startswith(f"the server's {what} changed between two sessions of this part")
+    assert ("(vLLM 1 -> vLLM 2)" in line) == (what == "engine_version")
 
 
 # The run

@@ -34,11 +34,11 @@ VerdictWord = Literal[
 CPU_SECONDS = 6.0
 """Time limit of a test, that of LiveCodeBench."""
 
-SLACK = 1.5
+SLACK = 1.25
 """A program is ended at so many times its limit: the same work takes more CPU on a slow core, or
 beside a busy neighbour, and the machine must not decide."""
 
-LIMITS = Limits(cpu_seconds=CPU_SECONDS * SLACK, wall_seconds=2 * CPU_SECONDS * SLACK)
+LIMITS = Limits(cpu_seconds=CPU_SECONDS * SLACK, wall_seconds=2 * CPU_SECONDS)
 
 BUDGET_SECONDS = 180.0
 """CPU that all tests of a problem may use together."""
@@ -58,11 +58,11 @@ DEVIATIONS = (
     "does not (the official grader swallows SystemExit)",
     "integers may have any number of digits",
     "recursion may use a big stack, as on the judges",
-    "a test has 6 s of CPU and half as much again for slow machines, and twice that by the clock; "
+    "a test has 6 s of CPU and a quarter more for slow machines, and 12 s by the clock; "
     "the official grader counts 6 s by the clock, and limits no memory",
     "code is the last closed fenced block that is a Python program (and has the function, if one "
-    "is called), indented and tilde fences included; the official grader takes what is between "
-    "the last two lines with backticks",
+    "is called), indented and tilde fences included, else an open block or a reply that is all "
+    "code; the official grader takes what is between the last two lines with backticks",
     "trailing blank lines in the input of a function test are no argument",
     "no tests is an error of the data, not a pass",
     "a sandbox that fails gives no verdict, never a wrong answer",

@@ -59,15 +59,14 @@ class Published:
     report: tuple[str, ...] = ()
 
 
-def publish_run(run: Path, *, job_public: bool) -> Published:
-    """Leave the public copy of a run's complete parts in `public/`, at the end of a command.
+def publish_run(run: Path, *, check: bool = False) -> Published:
+    """Leave the public copy of a run's complete parts in `public/`, at the end of a command; with
+    `check` only say what it would come to.
 
     Raises nothing: whatever happens is said in the line, and no file of the run is changed.
     """
-    if not job_public:
-        return Published(None, "publication check: not made (--no-public)", 0)
     try:
-        done = publish(run, run / PUBLIC, check=False)
+        done = publish(run, run / PUBLIC, check=check)
     except QualevalError as error:
         said = " ".join(str(error).split())
         return Published(None, f"publication check: not made: {said}", error.exit_code)

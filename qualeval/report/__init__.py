@@ -33,6 +33,8 @@ def report_command(
 
     if out is not None and out.is_dir():
         raise OptionError(f"--out: {out} is a folder; name a file in it")
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"--out: {out} is no page; name a file that ends in .html")
     if out is not None and not out.parent.is_dir():
         raise OptionError(f"--out: there is no folder {out.parent}; make it, or name another")
     out = out or _place(run, new)

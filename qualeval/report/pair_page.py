@@ -1,10 +1,11 @@
 """The page of one run against another: both tables, the differences, and answers side by side."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qualeval import compare_table
+from qualeval.comparable import ComparedRun
 from qualeval.compare import Comparison, Options, compare
 from qualeval.compare_runs import read_run as read_compared
 from qualeval.compare_runs import run_names
@@ -30,14 +31,33 @@ class DifferenceRow:
     word: str
 
 
+def _shared_parts(base: ComparedRun, new: ComparedRun) -> tuple[list[ComparedRun], list[str]]:
+    """The runs with the parts that are complete in both, and what is said of the others. As they
+    are where they share none: then comparing them says why.
+    """
+    whole = [
+        {name for name, part in run.parts.items() if part.incomplete is None} for run in (base, new)
+    ]
+    shared = whole[0] & whole[1]
+    others = [name for name in {**base.parts, **new.parts} if name not in shared]
+    if not shared or not others:
+        return [base, new], []
+    runs = [
+        replace(run, parts={n: part for n, part in run.parts.items() if n in shared})
+        for run in (base, new)
+    ]
+    return runs, [f"Left out, not complete in both runs: {', '.join(others)}."]
+
+
 def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
-    """The page of `new` against `base`. Raises QualevalError as `qualeval compare` does: the runs
-    must have been asked the same under the same conditions, and be complete.
+    """The page of `new` against `base`, over the parts that are complete in both. Raises
+    QualevalError as `qualeval compare` does: the conditions must be the same.
     """
     if base.resolve() == new.resolve():
         raise OptionError(f"{new}: is given twice; a run is one measurement")
     names = run_names([base, new])
     compared = [read_compared(path, name) for path, name in zip((base, new), names, strict=True)]
+    compared, left_out = _shared_parts(*compared)
     try:
         result = compare(compared[:1], compared[1:], Options())
     except ContractError as error:
@@ -63,7 +83,7 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
         "head": compare_table.HEAD,
         "rows": [_row(row_number, result) for row_number in range(len(result.rows))],
         "plot": differences(result),
-        "said": compare_table.notes(result),
+        "said": [*left_out, *compare_table.notes(result)],
         "same_except": compare_table.same_except(result),
         "footer": compare_table.footer(result),
         "setups": [facts.setup_of(run.setup) for run in runs],

@@ -202,12 +202,7 @@ class Prompts:
         self._items: dict[str, Item] = {}
         self.why_not = ""
         part = run.parts[name]
-        if part.leak_policy != "open" and not with_prompts:
-            self.why_not = (
-                f"The prompt is not in this file: {WHY_NOT[part.leak_policy]}. "
-                f"`qualeval show {run.folder} {name} ID` shows it on this machine."
-            )
-        elif run.bundle:
+        if run.bundle:
             self.why_not = "A published copy holds no prompts."
         elif why := list_not_here(name, part.conditions):
             self.why_not = f"The prompt cannot be shown: {why}."
@@ -218,10 +213,20 @@ class Prompts:
                 self.why_not = f"The prompt cannot be shown: {error}"
             else:
                 self._items = {str(item.id): item for item in self._plan.list.items}
+        if part.leak_policy != "open" and not with_prompts:
+            self.why_not = (
+                f"The prompt is not in this file: {WHY_NOT[part.leak_policy]}. "
+                f"`qualeval show {run.folder} {name} ID` shows it on this machine."
+            )
+
+    def stratum(self, id: str) -> str:
+        """The stratum of an item, which an answer would tell; empty where it is not known."""
+        item = self._items.get(id)
+        return (item.stratum or "") if item else ""
 
     def of(self, id: str) -> str | None:
         """What was asked for an item, the messages one after another."""
         item = self._items.get(id)
-        if item is None or self._plan is None:
+        if item is None or self._plan is None or self.why_not:
             return None
         return "\n\n".join(str(one["content"]) for one in self._plan.task.messages(item))

@@ -3,7 +3,8 @@
   // Nothing here makes markup of text: every string becomes a text node.
   const READ = "What was read of the reply";
   const SHOWN = 20000, MORE = 400000, PAGE = 100;
-  const STEERS = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\u200b\u2060\ufeff]/gu;
+  // But for the two joiners, which emoji and Indic scripts are made with, no format character shows.
+  const STEERS = /(?![\u200c\u200d])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Cf}]/gu;
   const SIGNS = {"right": "✓", "wrong": "✗", "cut off": "✂", "error": "!",
     "lost": "−", "gained": "+", "both right": "✓", "both wrong": "✗"};
   const at = (id) => document.getElementById(id);
@@ -140,7 +141,7 @@
   };
 
   // State: what is shown, kept in the address.
-  const NAMES = ["part", "outcome", "stratum", "rule", "q", "id", "repeat"];
+  const NAMES = ["part", "outcome", "stratum", "rule", "q", "id", "of", "repeat"];
   let state = {}, found = [], page = 0, open = -1;
   const fromAddress = () => {
     const hash = location.hash.slice(1);
@@ -277,6 +278,7 @@
   const openOne = (n, focus) => {
     open = n;
     state.id = n >= 0 ? String(data.rows[n][ID]) : undefined;
+    state.of = n >= 0 ? data.parts[data.rows[n][PART]].name : undefined;  // parts may share ids
     state.repeat = n >= 0 && repeats(data.rows[n]) ? String(data.rows[n][REPEAT]) : undefined;
     toAddress();
     showOne(focus);
@@ -290,7 +292,7 @@
   const update = () => {
     page = 0;
     search();
-    if (open >= 0 && !found.includes(open)) { open = -1; state.id = state.repeat = undefined; }
+    if (open >= 0 && !found.includes(open)) { open = -1; state.id = state.of = state.repeat = undefined; }
     if (open >= 0) page = Math.floor(found.indexOf(open) / PAGE);
     toAddress();
     showFilters();
@@ -324,7 +326,7 @@
     }
     search();
     const n = state.id === undefined ? -1 : data.rows.findIndex((row) => String(row[ID]) === state.id
-      && (!state.part || data.parts[row[PART]].name === state.part)
+      && [undefined, data.parts[row[PART]].name].includes(state.of || state.part)
       && String(row[REPEAT]) === (state.repeat || "0"));
     open = n;
     if (open >= 0 && found.includes(open)) page = Math.floor(found.indexOf(open) / PAGE);

@@ -151,4 +151,5 @@ def entries_of(run: RunRead, name: str, prompts: Prompts) -> Iterator[Entry]:
         yield Entry(id, answer.repeat, name, side.outcome, stratum, (side,), prompt)
     for failed in failures_of(run, name, answered):
         side, id = side_of_failure(failed), str(failed.id)
-        yield Entry(id, failed.repeat, name, "error", "", (side,), prompts.of(id))
+        stratum = prompts.stratum(id)
+        yield Entry(id, failed.repeat, name, "error", stratum, (side,), prompts.of(id))

@@ -14,16 +14,24 @@ class Limits:
     """What one run of a program may use.
 
     `cpu_seconds` counts the CPU of all its processes together. `wall_seconds` leaves out the time
-    that it waited for a core, so that a busy machine changes no verdict. `memory_bytes` is the
+    that it waited for a core, so that a busy machine changes no verdict; when it is not given it is
+    twice `cpu_seconds`. Raises ValueError for a limit of 0 or less. `memory_bytes` is the
     memory resident at once in all its processes, `output_bytes` what it may write to each of
     stdout, stderr and any file.
     """
 
     cpu_seconds: float = 6.0
-    wall_seconds: float = 12.0
+    wall_seconds: float = 0.0
     memory_bytes: int = 2048 * MIB
     output_bytes: int = 32 * MIB
     processes: int = 32
+
+    def __post_init__(self) -> None:
+        if not self.wall_seconds:
+            object.__setattr__(self, "wall_seconds", 2 * self.cpu_seconds)
+        least = min(self.cpu_seconds, self.memory_bytes, self.output_bytes, self.processes)
+        if min(least, self.wall_seconds) <= 0:
+            raise ValueError(f"limits must be more than 0: {self}")
 
 
 @dataclass(frozen=True, slots=True)
