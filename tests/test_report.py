@@ -455,6 +455,6 @@ def test_summary_of_another_version_is_refused_with_the_field(run: Path) -> None
 def test_only_a_file_named_as_a_page_is_written(run: Path, name: str) -> None:
     """Raw replies cost money: a slip of the hand must not turn them into a page."""
     before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
-    with pytest.raises(OptionError, match="ends in [.]html"):
+    with pytest.raises(OptionError, match=r"ends in [.]html"):
         report_command(run, None, run / name, with_prompts=False)
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
