@@ -458,3 +458,30 @@ def test_only_a_file_named_as_a_page_is_written(run: Path, name: str) -> None:
     with pytest.raises(OptionError, match=r"ends in [.]html"):
         report_command(run, None, run / name, with_prompts=False)
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+
+
+def test_pair_is_shown_over_the_parts_that_both_have_whole(tmp_path: Path) -> None:
+    """One part was run again after a change: the usual case of who maintains a recipe."""
+    folder = Made(tmp_path)
+    folder.run("old", "rrrr")
+    base = folder.run("old", "rrww", part="gpqa")
+    new = folder.run("new", "rwrr")
+    page = report(base, new)
+    assert "Left out, not complete in both runs: gpqa." in Parsed(page).words
+    assert {row[0] for row in index(page)["rows"]} == {"0", "1", "2", "3"}
+    folder.run("new", "rr  ", part="gpqa")
+    assert "Left out, not complete in both runs: gpqa." in Parsed(report(base, new)).words
+
+
+def test_failed_request_is_found_under_the_stratum_of_its_question(tmp_path: Path) -> None:
+    """It has no answer that would tell it; the list does."""
+    with running(slots=4) as server:
+        lab = Lab(tmp_path, server).list_of(4).script({"2": {"status": 400}})
+        rows = [json.loads(line) for line in (tmp_path / "mine.jsonl").read_text().splitlines()]
+        lines = (json.dumps(row | {"category": f"kind {row['id'] % 2}"}) + "\n" for row in rows)
+        (tmp_path / "mine.jsonl").write_text("".join(lines))
+        assert lab.run().code == 1
+        page = report(lab.job().folder)
+    told = index(page)
+    strata = {row[0]: told["parts"][row[2]]["order"][row[4]] for row in told["rows"]}
+    assert strata == {"0": "kind 0", "1": "kind 1", "2": "kind 0", "3": "kind 1"}
