@@ -106,6 +106,22 @@ def test_address_opens_the_answer_that_it_names(browser: Browser, page: Path) ->
     assert len(rows(browser)) == 16
 
 
+def test_address_of_an_open_answer_names_its_part_too(browser: Browser, page: Path) -> None:
+    """Parts may share ids: `think` asks 30 of the questions of `gpqa`."""
+    browser.open(page)
+    parts = browser.js(
+        "return [...document.querySelectorAll('#list .row')]"
+        ".map((e) => [e.querySelector('.id').textContent, e.querySelector('.where').textContent])"
+    )
+    shared = [n for n, (id, part) in enumerate(parts) if id.startswith("3") and "think" in part]
+    browser.js("document.querySelectorAll('#list .row')[arguments[0]].click()", shared[0])
+    said = browser.text("#one .sub")
+    assert "of=think" in browser.driver.current_url
+    browser.driver.refresh()
+    browser.until(lambda: browser.all("#one .sub") != [])
+    assert said == browser.text("#one .sub")
+
+
 def test_search_finds_replies_reasons_and_reasoning(browser: Browser, page: Path) -> None:
     """In any case, and ids."""
     browser.open(page)
