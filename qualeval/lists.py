@@ -28,15 +28,13 @@ from qualeval.newest_list import (
 )
 from qualeval.pins import (
     Lock,
+    Pin,
+    list_sha256,
     origin_path,
     pinned_row,
     pinned_rows,
     rows_path,
 )
-from qualeval.pins import Pin as Pin
-from qualeval.pins import PinnedRow as PinnedRow
-from qualeval.pins import cache_folder as cache_folder
-from qualeval.pins import list_sha256 as list_sha256
 from qualeval.records import Item, Json, now
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Draw, Newest, Row, Source, Task

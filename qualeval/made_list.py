@@ -13,7 +13,8 @@ from pathlib import Path
 from qualeval.card import Dialect, PartSettings
 from qualeval.client import ModelClient
 from qualeval.errors import CardError, ListError
-from qualeval.lists import ItemList, items_of_file, list_sha256
+from qualeval.lists import ItemList, items_of_file
+from qualeval.pins import list_sha256
 from qualeval.server_facts import count_text
 from qualeval.tasks.base import Count, Maker, Task
 from qualeval.tasks.ruler_items import LENGTHS, PER_TASK, RulerItem, row_of_item

@@ -14,8 +14,8 @@ from pydantic import JsonValue
 from qualeval.card import Card, Server
 from qualeval.contract import Conditions, conditions_of
 from qualeval.errors import ListError, RunFolderError, did_you_mean
-from qualeval.lists import cache_folder
 from qualeval.newest_list import lock_path
+from qualeval.pins import rows_path
 from qualeval.plan import PartPlan
 from qualeval.records import Contract, Json, key_of
 from qualeval.reopen import parts_of, reopen, stored_conditions
@@ -78,7 +78,7 @@ def open_part(run: Path, part: str) -> StoredPart:
 def list_not_here(part: str, conditions: Conditions) -> str | None:
     """Why the questions are not on this machine; None when they are, or should be."""
     source = TASKS[part].source
-    rows = cache_folder() / f"{source.name}.jsonl"
+    rows = rows_path(source)
     draw = TASKS[part].draw
     here = rows.exists() and (not isinstance(draw, Newest) or lock_path(source).exists())
     if here or TASKS[part].maker is not None or conditions.list.kind != "official":

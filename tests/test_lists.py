@@ -24,21 +24,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from qualeval import lists
+from qualeval import lists, pins
 from qualeval.errors import ListError
 from qualeval.graders import letter
 from qualeval.lists import (
-    PinnedRow,
     draw_key,
     drawn,
     fetch,
     import_rows,
-    list_sha256,
     load_list,
     make_pin,
     pin_of,
     quotas,
 )
+from qualeval.pins import PinnedRow, list_sha256
 from qualeval.records import sha256_of
 from qualeval.tasks import TASKS, gpqa, mmlupro
 from qualeval.tasks.base import Draw, Row
@@ -848,7 +847,7 @@ def test_full_disk_is_a_clear_error_and_leaves_no_file(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from qualeval import lists
+from qualeval import lists, pins
 from qualeval.tasks import TASKS, gpqa
 rows = [row for _, row in lists.rows_of_user_file(Path(sys.argv[1]))]
 pins = {part: lists.make_pin(TASKS[part], rows, None) for part in ("gpqa", "think")}
@@ -898,8 +897,8 @@ def test_cache_folder_is_the_chosen_one_or_that_of_the_user(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("QUALEVAL_CACHE", str(tmp_path))
-    assert lists.cache_folder() == tmp_path / "lists"
+    assert pins.cache_folder() == tmp_path / "lists"
     monkeypatch.delenv("QUALEVAL_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     if sys.platform == "linux":
-        assert lists.cache_folder() == tmp_path / "qualeval" / "lists"
+        assert pins.cache_folder() == tmp_path / "qualeval" / "lists"

@@ -24,7 +24,8 @@ from typing import Any
 import hub
 import pytest
 
-from qualeval.lists import Pin, make_pin, pin_of
+from qualeval.lists import make_pin, pin_of
+from qualeval.pins import Pin
 from qualeval.tasks import TASKS, gpqa
 
 ROOT = Path(__file__).parents[1]

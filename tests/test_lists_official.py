@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 
 from qualeval.errors import ListError
-from qualeval.lists import Pin, draw_key, import_rows, load_list, make_pin, pin_of, quotas
+from qualeval.lists import draw_key, import_rows, load_list, make_pin, pin_of, quotas
+from qualeval.pins import Pin
 from qualeval.records import sha256_of
 from qualeval.tasks import TASKS, gpqa, mmlupro
 from qualeval.tasks.base import Row

@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 from qualeval import cli, lists, newest_list, streamed_rows
 from qualeval.errors import ListError
-from qualeval.lists import describe, drawn_pin, import_rows, list_sha256, load_list, pin_of, proof
+from qualeval.lists import describe, drawn_pin, import_rows, load_list, pin_of, proof
 from qualeval.newest_list import choose, lock_path
-from qualeval.pins import Lock, origin_path, rows_path
+from qualeval.pins import Lock, list_sha256, origin_path, rows_path
 from qualeval.records import sha256_of
 from qualeval.streamed_rows import Place, read, scan
 from qualeval.tasks import lcb

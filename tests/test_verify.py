@@ -28,7 +28,7 @@ from stored_runs import (
 from qualeval.card import load_card
 from qualeval.errors import RunFolderError
 from qualeval.list_rows import write_jsonl
-from qualeval.lists import Pin, PinnedRow, list_sha256
+from qualeval.pins import Pin, PinnedRow, list_sha256
 from qualeval.records import sha256_of
 from qualeval.regrade import grade_command
 from qualeval.tasks import gpqa

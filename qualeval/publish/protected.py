@@ -10,7 +10,8 @@ from pathlib import Path
 from qualeval.contract import Conditions
 from qualeval.errors import ListError
 from qualeval.list_rows import rows_of_user_file
-from qualeval.lists import cache_folder, official_list
+from qualeval.lists import official_list
+from qualeval.pins import rows_path
 from qualeval.publish.overlap import Protected
 from qualeval.recheck import list_not_here
 from qualeval.tasks import TASKS
@@ -37,7 +38,7 @@ def protected_texts(
                 blind[name] = why
         elif name in names and here is None:
             blind[name] = "its contract cannot be read"
-        elif (cache_folder() / f"{task.source.name}.jsonl").exists():
+        elif rows_path(task.source).exists():
             _add_official(protected, name)
     return protected, blind
 
