@@ -295,6 +295,25 @@ def test_time_by_the_clock_leaves_out_waiting_for_a_core_up_to_a_point(
         assert "wall_limit" == after(5100)
 
 
+def test_waiting_for_a_core_is_remembered_of_a_process_that_has_just_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """lcb-23: it is gone before its answer is read, and was not idle for that."""
+    limits = Limits(cpu_seconds=1e6, wall_seconds=1000)
+    with child(starts_one(WAIT)) as process:
+        assert "ready" == word(process)
+        watched = Watch(process.pid, limits, monotonic() - 1400)
+        monkeypatch.setattr(watch, "seconds_waited", lambda pid: 500.0)
+        assert watched.broken_limit() is None
+        (below,) = watch.descendants(process.pid)
+        os.kill(below, 9)
+        process.wait()
+        monkeypatch.undo()
+        assert watched.broken_limit() is None
+        watched.started -= 200
+        assert "wall_limit" == watched.broken_limit()
+
+
 # The interpreter
 
 

@@ -30,6 +30,7 @@ class Watch:
     started: float
     cpu_seconds: float = field(default=0.0, init=False)
     memory_bytes: int = field(default=0, init=False)
+    seconds_without_a_core: float = field(default=0.0, init=False)
     seconds_of_a_look: float = field(default=0.0, init=False)
 
     def broken_limit(self) -> RunStatus | None:
@@ -38,18 +39,19 @@ class Watch:
         processes = list(descendants(self.zygote))
         self.cpu_seconds = max(self.cpu_seconds, sum(map(cpu_seconds, processes)))
         self.memory_bytes = max(self.memory_bytes, self._memory(processes))
+        # Remembered, as all that is measured: a process that has just ended waited for nothing.
+        waited = max(map(seconds_waited, processes), default=0.0)
+        self.seconds_without_a_core = max(self.seconds_without_a_core, waited)
         if self.cpu_seconds > self.limits.cpu_seconds:
             return "cpu_limit"
         if self.memory_bytes > self.limits.memory_bytes:
             return "memory_limit"
         wall = before - self.started
-        if wall > self.limits.wall_seconds:
-            waited = max(map(seconds_waited, processes), default=0.0)
-            if (
-                wall - waited > self.limits.wall_seconds
-                or wall > STARVED * self.limits.wall_seconds
-            ):
-                return "wall_limit"
+        if (
+            wall - self.seconds_without_a_core > self.limits.wall_seconds
+            or wall > STARVED * self.limits.wall_seconds
+        ):
+            return "wall_limit"
         self.seconds_of_a_look = monotonic() - before
         return None
 
