@@ -1,7 +1,7 @@
 """Raw replies -> answers -> summary of a part, from the files of a run alone; no server."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 
 from qualeval.code_workers import CodeWorkers
 from qualeval.errors import RunFolderError, SandboxError
@@ -11,10 +11,10 @@ from qualeval.records import (
     NOT_JUDGED,
     Answer,
     FailedRequest,
-    Item,
     RawReply,
     RunSummary,
     Summary,
+    Verdict,
     key_of,
     now,
     to_json,
@@ -22,37 +22,43 @@ from qualeval.records import (
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_failures
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
-from qualeval.tasks.base import Task
 
 
 def graded(
-    task: Task,
-    items: Mapping[str, Item],
-    replies: Iterable[RawReply],
-    workers: CodeWorkers | None = None,
+    plan: PartPlan, replies: RawReplies, workers: CodeWorkers | None = None
 ) -> Iterator[Answer | FailedRequest]:
-    """Each reply with its verdict, in the order of the replies.
+    """Each reply to an item of the list with its verdict, in list order.
 
     Programs are run by the workers, all begun at once. A FailedRequest stands for an answer whose
     verdict could not be had, or was not waited for.
     """
-    if not task.runs_code:
-        for reply in replies:
+    items = plan.list.by_id
+    if not plan.task.runs_code:
+        for reply in replies.get(plan.keys()):
             item = items[str(reply.id)]
-            yield Answer.of_verdict(reply, item, task.grade(item, reply.completion()))
+            yield Answer.of_verdict(reply, item, plan.task.grade(item, reply.completion()))
         return
-    begun = []
-    for reply in replies:
-        assert workers is not None, f"part '{task.name}' runs programs"
-        item = items[str(reply.id)]
-        begun.append((reply, workers.begin(task, item, reply.completion(), reply.repeat)))
-    for reply, future in begun:
+    if not replies:
+        return
+    assert workers is not None, f"part '{plan.name}' runs programs"
+    for reply, future in begun(plan, replies, workers):
         try:
             yield Answer.of_verdict(reply, items[str(reply.id)], future.result())
         except SandboxError as error:
             yield _no_verdict(reply, INFRA_ERROR, str(error)[:200])
         except CancelledError:
             yield _no_verdict(reply, NOT_JUDGED, "the run ended before its program was judged")
+
+
+def begun(
+    plan: PartPlan, replies: RawReplies, workers: CodeWorkers
+) -> list[tuple[RawReply, Future[Verdict]]]:
+    """Each reply with its verdict to come, in list order; what was begun before is not again."""
+    items = plan.list.by_id
+    return [
+        (reply, workers.begin(plan.task, items[str(reply.id)], reply.completion(), reply.repeat))
+        for reply in replies.get(plan.keys())
+    ]
 
 
 def _no_verdict(reply: RawReply, kind: str, message: str) -> FailedRequest:
@@ -79,12 +85,10 @@ def finish_part(
     replies = RawReplies(files.file(f"{plan.name}.gen.jsonl"))
     failures = read_failures(files.file(f"{plan.name}.errors.jsonl"))
     still_open = {key: failure for key, failure in failures.items() if key not in replies}
-    items = {str(item.id): item for item in plan.list.items}
-    keys = (key_of(id, repeat) for repeat in range(plan.repeats) for id in items)
     with files.replace(f"{plan.name}.jsonl") as line:
 
         def answers() -> Iterator[Answer]:
-            for outcome in graded(plan.task, items, replies.get(keys), workers):
+            for outcome in graded(plan, replies, workers):
                 if isinstance(outcome, FailedRequest):
                     still_open[key_of(outcome.id, outcome.repeat)] = outcome
                     files.log(f"no verdict on id {outcome.id}: {outcome.message}", plan.name)

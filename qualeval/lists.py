@@ -66,6 +66,11 @@ class ItemList:
     release: str | None = None
     dates: tuple[str, str] | None = None
 
+    @property
+    def by_id(self) -> dict[str, Item]:
+        """The items in list order; ids are compared as text."""
+        return {str(item.id): item for item in self.items}
+
 
 def load_list(task: Task, choice: str, folder: Path) -> ItemList:
     """The list that a card names: `official`, `sample`, or a path relative to `folder`.

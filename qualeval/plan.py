@@ -9,7 +9,7 @@ from qualeval.card import Card, Dialect
 from qualeval.errors import OptionError, did_you_mean
 from qualeval.lists import ItemList, load_list
 from qualeval.made_list import Making, load_or_make, made_limits
-from qualeval.records import Item, Json, Request, ThinkingMode
+from qualeval.records import Item, Json, Request, ThinkingMode, key_of
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Task
 
@@ -65,6 +65,12 @@ class PartPlan:
     def size(self) -> int:
         """Answers of the whole list."""
         return len(self.list.items) * self.repeats
+
+    def keys(self) -> Iterator[tuple[str, int]]:
+        """(id, repeat) of all answers that the whole list asks for, in the order they are kept."""
+        for repeat in range(self.repeats):
+            for item in self.list.items:
+                yield key_of(item.id, repeat)
 
     def fixed_fields(self) -> Json:
         """Request fields that are the same for every item."""

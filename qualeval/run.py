@@ -26,7 +26,7 @@ from qualeval.errors import (
     RunFolderError,
     ServerGoneError,
 )
-from qualeval.grading import finish_part, write_run_summary
+from qualeval.grading import begun, finish_part, write_run_summary
 from qualeval.job import RunOptions, run_path
 from qualeval.list_rows import rows_of_user_file
 from qualeval.made_list import Making
@@ -356,8 +356,7 @@ class RunSession:
         wanted = len(plan.items) * plan.repeats
         self.files.log(f"session starts: {len(missing)} of {wanted} to ask", plan.name)
         self.watcher.part_starts(plan.name, wanted - len(missing), wanted)
-        items = {str(item.id): item for item in plan.items}
-        return PartRun(plan, contract, items, missing, InFlightMeter(monotonic))
+        return PartRun(plan, contract, plan.list.by_id, missing, InFlightMeter(monotonic))
 
     def _done(self, work: Work, outcome: Completion | GivenUp) -> None:
         """Put one outcome on disk, then tell how it looks."""
@@ -441,14 +440,8 @@ class RunSession:
         for plan in self.plans:
             if not plan.task.runs_code:
                 continue
-            items = {str(item.id): item for item in plan.list.items}
             replies = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
-            keys = (key_of(id, repeat) for repeat in range(plan.repeats) for id in items)
-            begun = [
-                workers.begin(plan.task, items[str(raw.id)], raw.completion(), raw.repeat)
-                for raw in replies.get(keys)
-            ]
-            if left := sum(not future.done() for future in begun):
+            if left := sum(not future.done() for _, future in begun(plan, replies, workers)):
                 self.say(f"{left} programs to judge", plan.name)
 
     def _outcome(self) -> RunOutcome:

@@ -37,7 +37,7 @@ def show_command(run: Path, part: str, id: str) -> list[str]:
     (part,) = chosen_parts(part)
     contract, conditions = contract_of(run, part)
     plan, why_not = _plan(run, part)
-    items = {str(item.id): item for item in plan.list.items} if plan else {}
+    items = plan.list.by_id if plan else {}
     replies = RawReplies(run / f"{part}.gen.jsonl")
     answers = AnswerLines(run / f"{part}.jsonl")
     failures = read_failures(run / f"{part}.errors.jsonl")

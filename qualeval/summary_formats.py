@@ -10,7 +10,7 @@ from qualeval.errors import OptionError, RunFolderError, did_you_mean
 from qualeval.grading import graded
 from qualeval.publish import bundle_summary, is_bundle
 from qualeval.recheck import label_of, open_part, started_parts, whole_lines
-from qualeval.records import NOT_COMPARABLE, Answer, RunSummary, Summary, key_of
+from qualeval.records import NOT_COMPARABLE, Answer, RunSummary, Summary
 from qualeval.runfolder import RawReplies, read_failures, read_summary
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table, percent_of, points, text_table
@@ -65,7 +65,7 @@ def _part(run: Path, name: str, label: str) -> Summary:
             f"programs; do that first: qualeval grade {run}"
         )
     part = open_part(run, name)
-    task, items = part.plan.task, {str(item.id): item for item in part.plan.list.items}
+    task = part.plan.task
     if task.grader != part.conditions.grader:
         raise RunFolderError(
             f"{run}: part '{name}' was never summarized, and its grader {part.conditions.grader} "
@@ -73,10 +73,9 @@ def _part(run: Path, name: str, label: str) -> Summary:
         )
     task.prepare()
     replies = RawReplies(run / f"{name}.gen.jsonl")
-    keys = [key_of(id, repeat) for repeat in range(part.plan.repeats) for id in items]
     failures = read_failures(run / f"{name}.errors.jsonl")
     still_open = {key: failed for key, failed in failures.items() if key not in replies}
-    answers = (a for a in graded(task, items, replies.get(iter(keys))) if isinstance(a, Answer))
+    answers = (a for a in graded(part.plan, replies) if isinstance(a, Answer))
     return summarize(task, label, part.contract, answers, still_open)
 
 

@@ -185,7 +185,7 @@ class _Part:
                 f"part '{self.name}': requests, verdicts, keys: its list is not the one asked"
             )
             return
-        self.items = {str(item.id): item for item in self.plan.list.items}
+        self.items = self.plan.list.by_id
         self.task.prepare()
         self._compare_conditions(conditions_now(self.conditions, self.plan))
 

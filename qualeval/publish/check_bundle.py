@@ -194,7 +194,7 @@ def _items(bundle: Path, part: str) -> tuple[dict[str, Item], str | None]:
     except ListError as error:
         return {}, str(error).replace(f"{bundle}: ", "")
     plan.task.prepare()
-    return {str(item.id): item for item in plan.list.items}, None
+    return plan.list.by_id, None
 
 
 def _compare(

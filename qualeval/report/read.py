@@ -143,10 +143,8 @@ def answers_of(run: RunRead, name: str) -> Iterator[Told]:
         )
     task.prepare()
     plan = reopen(run.folder, name)
-    items = {str(item.id): item for item in plan.list.items}
-    keys = (key_of(id, repeat) for repeat in range(plan.repeats) for id in items)
     replies = RawReplies(run.folder / f"{name}.gen.jsonl")
-    for outcome in graded(task, items, replies.get(keys)):
+    for outcome in graded(plan, replies):
         if isinstance(outcome, Answer):
             yield Told(outcome)
 
@@ -212,7 +210,7 @@ class Prompts:
             except ListError as error:
                 self.why_not = f"The prompt cannot be shown: {error}"
             else:
-                self._items = {str(item.id): item for item in self._plan.list.items}
+                self._items = self._plan.list.by_id
         if part.leak_policy != "open" and not with_prompts:
             self.why_not = (
                 f"The prompt is not in this file: {WHY_NOT[part.leak_policy]}. "
