@@ -2,17 +2,14 @@
 
 A row's tests stand in `public_test_cases` and `private_test_cases`: JSON text of a list of
 {"input", "output", "testtype"}, that list itself, or (private ones) base64 of zlib of a pickled
-text which is that JSON. A pickle can run code when it is read, so only one that holds a single text
-is read at all. Items keep both fields as they were published: forty problems have gigabytes of
-tests when all are decoded at once.
+text which is that JSON. A pickle can run code when it is loaded, so none is loaded: one that is a
+text and nothing else has it read out where it stands. Items keep both fields as they were
+published, and tests are made one at a time: forty problems have gigabytes of them.
 """
 
 import base64
 import binascii
-import io
 import json
-import pickle
-import pickletools
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -329,34 +326,56 @@ def _checked(test: JsonValue, where: str, function: str | None) -> set[str]:
     return {str(kind)}
 
 
-def _decoded(text: str, name: str) -> list[JsonValue]:
-    """The tests in a field. Raises ValueError naming it."""
+def _decoded(text: str, name: TestField) -> Iterator[JsonValue]:
+    """The tests in a field, made one at a time. Raises ValueError naming it."""
+    plain = text.lstrip(WHITESPACE).startswith(("[", "{"))
     if not text.strip():
-        return []
+        return
     try:
-        found = _json_or_packed(text)
+        yield from _elements(text if plain else unpacked(text))
+    except json.JSONDecodeError:
+        what = "is not JSON" if plain else "is packed, but what is packed is not JSON"
+        raise ValueError(f"field '{name}': {what}") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"field '{name}': {_said(error)}") from None
-    if not isinstance(found, list):
-        raise ValueError(f"field '{name}': is no list of tests")
-    return found
 
 
 def _said(error: BaseException) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return "is packed, but what is packed is not JSON"
     if isinstance(error, ValueError):
         return str(error)
     return "is nested too deep" if isinstance(error, RecursionError) else "is too large"
 
 
-def _json_or_packed(text: str) -> Any:
-    """JSON first, as the official reader does."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        pass  # left first: what was raised holds on to the text
-    return json.loads(unpacked(text))
+WHITESPACE = " \t\n\r"
+_SPACE = re.compile(f"[{WHITESPACE}]*")
+
+
+def _elements(text: str) -> Iterator[JsonValue]:
+    """The elements of a JSON list, parsed as they are asked for: a list of tests may be hundreds
+    of megabytes. Raises ValueError for another value, JSONDecodeError for no JSON.
+    """
+    decoder = json.JSONDecoder()
+
+    def token(place: int) -> int:
+        space = _SPACE.match(text, place)
+        assert space is not None
+        return space.end()
+
+    place = token(0)
+    if not text.startswith("[", place):
+        json.loads(text)
+        raise ValueError("is no list of tests")
+    place = token(place + 1)
+    if not text.startswith("]", place):
+        while True:
+            element, place = decoder.raw_decode(text, place)
+            yield element
+            place = token(place)
+            if not text.startswith(",", place):
+                break
+            place = token(place + 1)
+    if not text.startswith("]", place) or token(place + 1) != len(text):
+        raise json.JSONDecodeError("no end of a list", "", 0)
 
 
 def unpacked(text: str) -> str:
@@ -387,42 +406,32 @@ def _inflated(data: bytes) -> bytes:
     return found
 
 
-TEXT_OPCODES = frozenset(
-    ("PROTO", "FRAME", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8")
-    + ("MEMOIZE", "PUT", "BINPUT", "STOP")
+PICKLED_TEXT = re.compile(
+    rb"(?:\x80[\x00-\x05])?(?:\x95.{8})?(?:\x8c(.)|X(.{4})|\x8d(.{8}))", re.DOTALL
 )
-"""All that protocols 0 to 5 need for one text."""
+"""How the pickle of a text begins, protocols 1 to 5: PROTO, FRAME, then SHORT_BINUNICODE,
+BINUNICODE or BINUNICODE8 with the length of the text in bytes, little-endian.
+"""
 
-MOST_OPCODES = 5
-"""PROTO, FRAME, the text, MEMOIZE, STOP."""
+PICKLED_END = re.compile(rb"(?:\x95.{8})?(?:\x94|q.|r.{4})?\.", re.DOTALL)
+"""What is behind the text: FRAME, MEMOIZE or BINPUT, STOP."""
+
+PICKLED_LINE = re.compile(rb"V([^\n]*)\n(?:p\d+\n)?\.")
+"""All of it in protocol 0: UNICODE, PUT, STOP."""
 
 
 def _unpickled(data: bytes) -> str:
-    """The text that a pickle holds. Its opcodes are read, not obeyed, before it is loaded."""
-    refused = "holds a pickle that is no plain text; it was not loaded"
-    count, end = 0, 0
+    """The text in a pickle that is nothing else. It is read where it stands, no pickle is loaded.
+
+    The opcodes are those of `pickletools`.
+    """
     try:
-        for opcode, argument, position in pickletools.genops(io.BytesIO(data)):
-            count, end = count + 1, position or 0
-            # A memo slot far away makes the unpickler reserve all the slots before it.
-            far = opcode.name == "PUT" and argument != 0
-            if opcode.name not in TEXT_OPCODES or far or count > MOST_OPCODES:
-                raise ValueError(refused)
-        if end + 1 != len(data):
-            raise ValueError(refused)
-        found = _OnlyText(io.BytesIO(data)).load()
-    except Exception:  # the two readers have half a dozen errors for what is no pickle
-        raise ValueError(refused) from None
-    if type(found) is not str:
-        raise ValueError(refused)
-    return found
-
-
-class _OnlyText(pickle.Unpickler):
-    """Finds no class and no stored object."""
-
-    def find_class(self, module_name: str, global_name: str) -> Any:
-        raise pickle.UnpicklingError("refused")
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("refused")
+        if line := PICKLED_LINE.fullmatch(data):
+            return line[1].decode("raw-unicode-escape")
+        if head := PICKLED_TEXT.match(data):
+            end = head.end() + int.from_bytes(head[head.lastindex or 0], "little")
+            if end < len(data) and PICKLED_END.fullmatch(data, end):
+                return str(memoryview(data)[head.end() : end], "utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        pass
+    raise ValueError("holds a pickle that is no plain text; it was not loaded")

@@ -4,10 +4,10 @@ Question texts of the real data are printed nowhere: its rows are told by their 
 """
 
 import base64
+import io
 import json
 import os
 import pickle
-import pickletools
 import subprocess
 import sys
 import zlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from qualeval.records import sha256_of
@@ -246,7 +246,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "field 'metadata': func_name is no name of a function",
     ),
     "number": ({"public_test_cases": 7}, "must be a list of tests, or its text"),
-    "torn": ({"public_test_cases": '[{"input": "1"'}, "is neither JSON nor base64"),
+    "torn": ({"public_test_cases": '[{"input": "1"'}, "'public_test_cases': is not JSON"),
     "strange": ({"public_test_cases": ["1"]}, "test 1: has no text 'input'"),
     "no text": ({"public_test_cases": [ADD, {**ADD, "input": 5}]}, "test 2: has no text 'input'"),
     "kind": ({"public_test_cases": [{**ADD, "testtype": "other"}]}, "test 1: testtype is neither"),
@@ -349,9 +349,6 @@ PICKLES: dict[str, bytes] = {
     "nothing": b"",
     "only an end": b".",
     "an empty stack": b"\x80\x04.",
-    "a far memo slot": b"V[]\np3000000000\n.",
-    "a far memo slot, binary": b"\x8c\x02[]r\xff\xff\xff\x7f.",
-    "an open frame": b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f\x8c\x02[].",
     "a long text that is not there": b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x7f[].",
     "a stored object": b"Pos.system\n.",
     "a name": b"cos\nsystem\n.",
@@ -368,22 +365,18 @@ def test_pickle_that_is_not_one_text_is_refused(case: str) -> None:
     assert message.endswith("holds a pickle that is no plain text; it was not loaded")
 
 
-def test_unpickler_refuses_by_itself_what_the_opcodes_would_have_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """lcb-25: three walls, and each holds when the one before it is gone."""
-    every = frozenset(opcode.name for opcode in pickletools.opcodes)
-    monkeypatch.setattr(lcb_rows, "TEXT_OPCODES", every)
-    monkeypatch.setattr(lcb_rows, "MOST_OPCODES", 1000)
-    folder = tmp_path / "qe_pwned"
-    for data in (pickle.dumps(MakesFolder(folder)), b"Pos.system\n.", pickle.dumps(["[]"])):
-        message = refused(row(private_test_cases=as_field(data)))
-        assert message.endswith("holds a pickle that is no plain text; it was not loaded")
-    assert not folder.exists()
+@pytest.mark.parametrize("data", [b"V[]\np3000000000\n.", b"\x8c\x02[]r\xff\xff\xff\x7f."])
+def test_memo_slot_far_away_reserves_nothing(data: bytes) -> None:
+    """An unpickler would make room for all the slots before it."""
+    assert unpacked(as_field(data)) == "[]"
 
 
 STREAMS: dict[str, tuple[str, str]] = {
-    "not base64": ("[oops", "is neither JSON nor base64"),
+    "not base64": ("oops]", "is neither JSON nor base64"),
+    "no list": ("[oops", "is not JSON"),
+    "no end": ('[{"input": "1", "output": "1"}', "is not JSON"),
+    "no comma": ('[{"input": "1", "output": "1"} {}]', "is not JSON"),
+    "a rest": ('[{"input": "1", "output": "1"}] []', "is not JSON"),
     "not ASCII": ("é", "is neither JSON nor base64"),
     "not zlib": (base64.b64encode(b"hello there").decode(), "is not zlib data"),
     "torn": (base64.b64encode(zlib.compress(TEXT)[:-6]).decode(), "ends too early"),
@@ -437,6 +430,28 @@ def test_no_pickle_raises_anything_but_a_value_error_or_finds_a_class(data: byte
             assert count_tests(found) >= 1
 
 
+class FindsNothing(pickle.Unpickler):
+    """Loads what needs no class."""
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        raise pickle.UnpicklingError("a class")
+
+
+@always_the_same
+@given(st.lists(PIECES, max_size=5).map(b"".join))
+@example(pickle.dumps("x" * 70_000, 4))  # no part of a frame
+@example(b"\x80\x04\x8c\x02[]\x95\x02\0\0\0\0\0\0\0\x94.")
+@example(b"\x8d\x02\0\0\0\0\0\0\0[].")
+@example(b"V\\u005b]\n.")
+@example(b"\x8c\x02\xff\xff.")
+def test_text_that_is_read_out_of_a_pickle_is_the_one_that_loading_it_gives(data: bytes) -> None:
+    try:
+        text = unpacked(as_field(data))
+    except ValueError:
+        return
+    assert text == FindsNothing(io.BytesIO(data)).load()
+
+
 @always_the_same
 @given(st.recursive(st.none() | st.booleans() | st.text(max_size=3), st.lists, max_leaves=8))
 def test_no_value_in_a_field_raises_anything_but_a_value_error(value: Any) -> None:
@@ -462,8 +477,8 @@ print(json.dumps([size, loaded - before, decoded - before]))
 
 
 def test_large_hidden_test_costs_memory_when_it_is_graded_and_a_few_times_its_size() -> None:
-    """lcb-26, at a fifth of its size: 64 MiB decoded, at most 6 times that while it is decoded.
-    300 MiB then stay below 2 GiB. Loading the item costs nothing.
+    """lcb-26, at a fifth of its size: 64 MiB decoded, about twice that while it is decoded.
+    300 MiB then stay below 1 GiB. Loading the item costs nothing.
     """
     mib = 1024**2
     field = packed(
@@ -480,7 +495,7 @@ def test_large_hidden_test_costs_memory_when_it_is_graded_and_a_few_times_its_si
     size, loaded, decoded = json.loads(found.stdout)
     assert size >= 64 * mib
     assert loaded < 8 * 1024  # ru_maxrss is KiB
-    assert decoded < 6 * 64 * 1024
+    assert decoded < 3 * 64 * 1024
 
 
 # The table of what is left out
