@@ -162,24 +162,26 @@ def run(
 
 
 def _show_outcome(outcome: "RunOutcome", *, public: bool) -> NoReturn:
-    """Print the table and end with the run's exit code, whether or not anybody still reads."""
+    """Publish, print the table and end with the run's exit code, whether or not anybody reads."""
+    from qualeval.publish import publish_run
+
+    published = publish_run(outcome.folder).line if public and outcome.summary.parts else None
     with suppress(OSError):
-        for line, is_error in _outcome_lines(outcome, public=public):
+        for line, is_error in _outcome_lines(outcome, published):
             typer.echo(line, err=is_error)
     if outcome.complete:
         raise typer.Exit(0)
     raise typer.Exit(130 if outcome.interrupted else 1)
 
 
-def _outcome_lines(outcome: "RunOutcome", *, public: bool) -> Iterator[tuple[str, bool]]:
+def _outcome_lines(outcome: "RunOutcome", published: str | None) -> Iterator[tuple[str, bool]]:
     """(line, whether it is an error) of what is said at the end of a run."""
-    from qualeval.publish import publish_run
     from qualeval.table import text_table
 
     yield text_table(outcome.summary), False
     yield f"\nFiles: {outcome.folder}/ (summary.md, summary.json, answers in <part>.jsonl)", False
-    if public and outcome.summary.parts:
-        yield publish_run(outcome.folder).line, False
+    if published is not None:
+        yield published, False
     if outcome.stopped:
         yield f"qualeval: {outcome.stopped}", True
     open_parts = [p for p in outcome.summary.parts.values() if p.status != "ok"]

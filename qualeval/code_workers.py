@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock, Semaphore, local
+from threading import Semaphore, local
 
 from qualeval.errors import NoSandboxError, SandboxError
 from qualeval.records import Completion, Item, Verdict, key_of
@@ -58,7 +58,6 @@ class CodeWorkers:
         self._free = Semaphore(max(1, min(self._most, cores() - 1)))
         self._own = local()
         self._sandboxes: list[Sandbox] = []
-        self._lock = Lock()
         self._closed = False
         self._verdicts: dict[Key, Future[Verdict]] = {}
         self._untold: dict[Future[Verdict], str] = {}
@@ -127,24 +126,22 @@ class CodeWorkers:
                 raise
 
     def _run(self, code: str, stdin: bytes, limits: Limits) -> Ran:
-        sandbox = self._sandbox()
         try:
-            return sandbox.run(code, stdin, limits)
+            return self._sandbox().run(code, stdin, limits)
         except SandboxError as error:
             if self._closed:
                 raise
             self._log(f"{error}; tried once more")
-        return sandbox.run(code, stdin, limits)
+        return self._sandbox().run(code, stdin, limits)
 
     def _sandbox(self) -> Sandbox:
         """This thread's own."""
-        if self._closed:
-            raise SandboxError("sandbox: the run has ended")
         sandbox: Sandbox | None = getattr(self._own, "sandbox", None)
         if sandbox is None:
             sandbox = self._own.sandbox = self.chosen.sandbox()
-            with self._lock:
-                self._sandboxes.append(sandbox)
+            self._sandboxes.append(sandbox)
+        if self._closed:  # looked at last: `stop` ends all that it finds in the list
+            raise SandboxError("sandbox: the run has ended")
         return sandbox
 
 

@@ -16,7 +16,7 @@ from qualeval.card import Gate
 from qualeval.comparable import ComparedRun, Outcome, PartOfRun, Question
 from qualeval.compare import Options, compare
 from qualeval.compare_table import in_format
-from qualeval.contract import Conditions
+from qualeval.contract import conditions_in
 from qualeval.errors import OptionError, RunFolderError, did_you_mean
 from qualeval.measured import cause_of
 from qualeval.records import Answer, Contract, Json, RunSummary, Summary, key_of, sha256_of
@@ -184,10 +184,7 @@ def _contract(folder: Path, place: Path, summary: Summary) -> Contract | None:
     if place.name not in (f"{summary.part}.summary.json", "summary.json") or not path.exists():
         return None
     contract = _read(path, Contract, "contract")
-    try:
-        Conditions.model_validate(contract.conditions)
-    except ValidationError as error:
-        raise RunFolderError(_misfit(path, "contract", error)) from None
+    conditions_in(contract, str(path))
     if contract.conditions_sha256 != sha256_of(contract.conditions):
         raise RunFolderError(f"{path}: the conditions are not those that their sha256 was made of")
     if contract.conditions_sha256 != summary.conditions_sha256:

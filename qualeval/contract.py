@@ -6,11 +6,11 @@ Conditions must be equal for rows to share a file; sessions never refuse anythin
 from collections.abc import Iterator
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from qualeval import __version__
 from qualeval.card import Card, Dialect
-from qualeval.errors import ContractError
+from qualeval.errors import ContractError, RunFolderError
 from qualeval.plan import PartPlan
 from qualeval.records import (
     SUITE,
@@ -79,8 +79,8 @@ class Conditions(Record):
     sandbox: str | None = None
 
 
-def conditions_of(plan: PartPlan, card: Card) -> Conditions:
-    """The conditions under which `plan` asks."""
+def conditions_of(plan: PartPlan, sampling_source: str | None) -> Conditions:
+    """The conditions under which `plan` asks, with sampling from where the card says."""
     request = plan.fixed_fields() | {"seed": f"{plan.seed} + repeat"}
     if plan.salted:
         request["cache_salt"] = "fresh for every request"
@@ -99,7 +99,7 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
         prompt=PromptCondition(template=plan.task.template, sha256=sha256_text(plan.task.template)),
         request=request,
         sampling=plan.sampling,
-        sampling_source=card.sampling_source,
+        sampling_source=sampling_source,
         seed=plan.seed,
         repeats=plan.repeats,
         max_tokens=plan.max_tokens,
@@ -115,6 +115,19 @@ def conditions_of(plan: PartPlan, card: Card) -> Conditions:
         token_counts=plan.list.token_counts,
         sandbox=plan.sandbox,
     )
+
+
+def conditions_in(contract: Contract, where: str) -> Conditions:
+    """The conditions of a contract from disk; `where` opens the message of a RunFolderError."""
+    try:
+        return Conditions.model_validate(contract.conditions)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        field = ".".join(map(str, ("conditions", *fault["loc"])))
+        raise RunFolderError(
+            f"{where}: field '{field}': {fault['msg']}; "
+            f"it is no contract of this version of qualeval ({__version__})"
+        ) from None
 
 
 def _rows_of(plan: PartPlan) -> dict[str, int]:

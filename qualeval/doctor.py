@@ -39,23 +39,26 @@ def examine(card: Card, folder: Path) -> list[Finding]:
     """Ask the card's server. A fault that ends the examination is its last finding."""
     with (
         TemporaryDirectory() as scratch,
-        CardServer(card, Path(scratch) / "server.log") as server,
+        CardServer(card, folder, Path(scratch) / "server.log") as server,
     ):
         try:
             key = server.api_key()
         except CardError as error:
             return [Finding("fail", "key", str(error))]
-        return anyio.run(_examine, server.reached(), key, folder)
+        return anyio.run(_examine, server.reached(), key, folder, server.engine_version)
 
 
-async def _examine(card: Card, key: str | None, folder: Path) -> list[Finding]:
+async def _examine(
+    card: Card, key: str | None, folder: Path, engine_version: str | None
+) -> list[Finding]:
     findings: list[Finding] = []
     for endpoint in card.server.places():
         async with ModelClient(endpoint.base_url, api_key=key, timeouts=card.timeouts) as client:
             one = card.server.model_copy(
                 update={"base_url": endpoint.base_url, "slots": endpoint.slots, "endpoints": None}
             )
-            visit = _Visit(card.model_copy(update={"server": one}), folder, client, findings)
+            of_one = card.model_copy(update={"server": one})
+            visit = _Visit(of_one, folder, client, findings, engine_version)
             try:
                 await visit.all()
             except QualevalError as error:
@@ -67,8 +70,14 @@ class _Visit:
     """One endpoint, looked at from all sides."""
 
     def __init__(
-        self, card: Card, folder: Path, client: ModelClient, findings: list[Finding]
+        self,
+        card: Card,
+        folder: Path,
+        client: ModelClient,
+        findings: list[Finding],
+        engine_version: str | None,
     ) -> None:
+        self.engine_version = engine_version
         self.card = card
         self.folder = folder
         self.client = client
@@ -93,7 +102,8 @@ class _Visit:
     def _facts(self, place: Place) -> None:
         facts = place.facts
         self.note("ok", "model", f"{place.model} at {facts.endpoint}")
-        self.note("ok", "engine", facts.engine_version or "version not told")
+        version = facts.engine_version or self.engine_version
+        self.note("ok", "engine", version or "version not told")
         for line in slots_warnings([place]):
             self.note("warn", "slots", line)
         self.note("ok", "slots", f"{place.slots} ({place.slots_source or 'source not stated'})")

@@ -29,7 +29,7 @@ def dry_run(card: Card, folder: Path, options: RunOptions) -> dict[Path, int]:
     written = {}
     with RunFolder(run_path(card, options, names) / "dry-run") as files:
         for plan in plans:
-            contract = contracts.new_contract(contracts.conditions_of(plan, card))
+            contract = contracts.new_contract(contracts.conditions_of(plan, card.sampling_source))
             files.write(f"{plan.name}.contract.json", contract.model_dump_json(indent=2))
             with files.replace(f"{plan.name}.requests.jsonl") as line:
                 for request in plan.requests():

@@ -16,7 +16,6 @@ from qualeval.records import (
     Summary,
     Verdict,
     key_of,
-    now,
     to_json,
 )
 from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_failures
@@ -45,9 +44,10 @@ def graded(
         try:
             yield Answer.of_verdict(reply, items[str(reply.id)], future.result())
         except SandboxError as error:
-            yield _no_verdict(reply, INFRA_ERROR, str(error)[:200])
+            yield FailedRequest.unjudged(reply, INFRA_ERROR, str(error)[:200])
         except CancelledError:
-            yield _no_verdict(reply, NOT_JUDGED, "the run ended before its program was judged")
+            why = "the run ended before its program was judged"
+            yield FailedRequest.unjudged(reply, NOT_JUDGED, why)
 
 
 def begun(
@@ -59,17 +59,6 @@ def begun(
         (reply, workers.begin(plan.task, items[str(reply.id)], reply.completion(), reply.repeat))
         for reply in replies.get(plan.keys())
     ]
-
-
-def _no_verdict(reply: RawReply, kind: str, message: str) -> FailedRequest:
-    return FailedRequest(
-        id=reply.id,
-        repeat=reply.repeat,
-        kind=kind,
-        message=message,
-        attempts=2,
-        ended=now(),
-    )
 
 
 def finish_part(

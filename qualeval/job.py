@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from qualeval.card import Card
-from qualeval.contract import Conditions
+from qualeval.contract import conditions_in
 from qualeval.errors import OptionError
 from qualeval.plan import Schedule
 from qualeval.runfolder import RawReplies, read_contract
@@ -50,9 +50,10 @@ def _is_complete(path: Path, parts: Sequence[str]) -> bool:
 
 
 def _has_all_replies(path: Path, part: str) -> bool:
-    contract = read_contract(path / f"{part}.contract.json")
+    where = path / f"{part}.contract.json"
+    contract = read_contract(where)
     if contract is None:
         return False
-    conditions = Conditions.model_validate(contract.conditions)
+    conditions = conditions_in(contract, str(where))
     wanted = conditions.list.items * conditions.repeats
     return len(RawReplies(path / f"{part}.gen.jsonl")) >= wanted

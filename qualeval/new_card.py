@@ -6,8 +6,10 @@ from pathlib import Path
 import anyio
 
 from qualeval.card import Card, Dialect, checked_url
+from qualeval.card_server import key_in
 from qualeval.client import ModelClient
-from qualeval.errors import CardError, OptionError, RequestError, ServerGoneError
+from qualeval.errors import CardError, OptionError, RequestError
+from qualeval.preflight import no_answer
 from qualeval.records import Json
 from qualeval.server_facts import ServerFacts, facts_of
 
@@ -23,15 +25,14 @@ PATHS_OF: tuple[tuple[Dialect, str], ...] = (
 def ask_for_card(base_url: str, api_key_env: str | None) -> tuple[str, list[str]]:
     """The text of a card for the server at `base_url`, and what its owner should still fill in.
 
-    Raises OptionError for an address that is none, ServerGoneError when nobody answers.
+    Raises OptionError for an address that is none, CardError when the server wants a key or lists
+    no model, ServerGoneError when nobody answers.
     """
-    import os
-
     try:
         url = checked_url(base_url)
     except ValueError as error:
         raise OptionError(f"URL: {error}") from None
-    key = os.environ.get(api_key_env) if api_key_env else None
+    key = key_in(api_key_env, "--api-key-env")
     facts, dialect = anyio.run(_ask, url, key)
     if not facts.models:
         raise CardError(f"{url}: lists no model")
@@ -70,7 +71,7 @@ async def _ask(url: str, key: str | None) -> tuple[ServerFacts, Dialect]:
             dialect = await _dialect_of(client)
             return await facts_of(client, dialect, ""), dialect
         except RequestError as error:
-            raise ServerGoneError(f"{url} does not answer: {error}") from None
+            raise no_answer(url, error, address="URL", key="--api-key-env") from None
 
 
 async def _dialect_of(client: ModelClient) -> Dialect:

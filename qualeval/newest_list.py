@@ -5,13 +5,12 @@ once for the chosen rows, which are copied into the list cache one at a time.
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
@@ -30,7 +29,7 @@ from qualeval.pins import (
 from qualeval.records import count_words, now
 from qualeval.streamed_rows import SUFFIXES, Place, files_below, read, scan
 from qualeval.tasks.base import Newest, Row, Source, Task
-from qualeval.whole_file import write_whole
+from qualeval.whole_file import replacing, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,47 +175,42 @@ def _take(
     known = lock_of(task, draw) if lock_path(source).exists() else None
     chosen = choose(source, draw, files)
     target = rows_path(source)
-    copy = target.with_name(f"{target.name}.{os.getpid()}.new")
     facts = {"dataset": source.dataset, "taken": now(), **origin}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        lock = _copied(task, draw, chosen, copy, revision)
-        if known is not None:
-            _refuse_other(known, lock, lock_path(source))
-        else:
-            write_whole(lock_path(source), lock_text(lock).encode())
-        write_whole(origin_path(source), json.dumps(facts).encode())
-        copy.replace(target)
+        with replacing(target) as out:
+            lock = _copied(task, draw, chosen, out, revision)
+            if known is not None:
+                _refuse_other(known, lock, lock_path(source))
+            else:
+                write_whole(lock_path(source), lock_text(lock).encode())
+            write_whole(origin_path(source), json.dumps(facts).encode())
     except OSError as error:
         raise ListError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        with suppress(OSError):
-            copy.unlink(missing_ok=True)
     return target
 
 
-def _copied(task: Task, draw: Newest, chosen: Chosen, copy: Path, revision: str | None) -> Lock:
+def _copied(task: Task, draw: Newest, chosen: Chosen, out: BinaryIO, revision: str | None) -> Lock:
     """Write the chosen rows to a file, each looked at in full; the lock that they make."""
     source = task.source
     rows: dict[str, PinnedRow] = {}
     platforms: list[str] = []
     tests = 0
-    with copy.open("wb") as out:
-        for place, row in read(chosen.places, source.columns):
-            lacking = [name for name in draw.required if row.get(name) is None]
-            if lacking:
-                raise ListError(f"{place}: lacks column '{lacking[0]}'")
-            pinned = _pinned(source, row, place)
-            try:
-                tests += draw.tests(task.official_item(row))
-            except (ValueError, RecursionError) as error:
-                raise ListError(f"{place}: {error}") from None
-            rows[str(pinned.id)] = pinned
-            platforms.append(str(row.get("platform")))
-            kept = {name: row.get(name) for name in source.columns}
-            for text in json.JSONEncoder().iterencode(kept):  # a row in pieces, never twice
-                out.write(text.encode())
-            out.write(b"\n")
+    for place, row in read(chosen.places, source.columns):
+        lacking = [name for name in draw.required if row.get(name) is None]
+        if lacking:
+            raise ListError(f"{place}: lacks column '{lacking[0]}'")
+        pinned = _pinned(source, row, place)
+        try:
+            tests += draw.tests(task.official_item(row))
+        except (ValueError, RecursionError) as error:
+            raise ListError(f"{place}: {error}") from None
+        rows[str(pinned.id)] = pinned
+        platforms.append(str(row.get("platform")))
+        kept = {name: row.get(name) for name in source.columns}
+        for text in json.JSONEncoder().iterencode(kept):  # a row in pieces, never twice
+            out.write(text.encode())
+        out.write(b"\n")
     if rows.keys() != set(chosen.ids):
         raise ListError(f"{chosen.places[0].file}: changed while it was read; try again")
     in_order = tuple(rows[id] for id in chosen.ids)

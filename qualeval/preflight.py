@@ -69,18 +69,27 @@ async def _facts_when_loaded(card: Card, client: ModelClient) -> ServerFacts:
         except RequestError as error:
             loading = error.kind == "http_503" and anyio.current_time() + PROBE_EVERY < deadline
             if not loading:
-                raise _no_answer(client.base_url, error) from None
+                raise no_answer(client.base_url, error) from None
         await anyio.sleep(PROBE_EVERY)
 
 
-def _no_answer(base_url: str, error: RequestError) -> ServerGoneError | CardError:
+def no_answer(
+    base_url: str,
+    error: RequestError,
+    *,
+    address: str = "server.base_url",
+    key: str = "server.api_key_env",
+) -> ServerGoneError | CardError:
+    """What to tell whom a server refused or did not answer. `address` and `key` name the places
+    where its address and the variable with its key were given.
+    """
     if error.kind in ("http_401", "http_403"):
         return CardError(
-            f"server.api_key_env: {base_url} refuses the key ({error}); "
+            f"{key}: {base_url} refuses the key ({error}); "
             "name the environment variable that holds it"
         )
     if error.kind == "http_404":
-        return CardError(f"server.base_url: {base_url} has no /models; most servers need /v1")
+        return CardError(f"{address}: {base_url} has no /models; most servers need /v1")
     return ServerGoneError(f"{base_url} does not answer: {error}; is the server running?")
 
 
@@ -109,7 +118,9 @@ async def refuse_what_does_not_fit(
         known = [card.server.context_tokens]
     if not known:
         return ["context per slot is not known: it was not checked that all prompts fit"]
-    context, notes, too_long = min(known), [], []
+    context = min(known)
+    notes: list[str] = []
+    too_long: dict[str, str] = {}
     for plan in plans:
         longest = _longest(plan)
         messages = plan.task.messages(longest)
@@ -122,16 +133,17 @@ async def refuse_what_does_not_fit(
             notes.append(f"{plan.name}: longest prompt estimated at {tokens:,} tokens")
         need = tokens + plan.max_tokens
         if need > context:
-            too_long.append(
+            too_long[plan.name] = (
                 f"part '{plan.name}' needs {need:,} tokens in a slot (longest prompt {tokens:,} "
                 f"{how}, max_tokens {plan.max_tokens:,}), but a slot has {context:,}"
             )
     if too_long:
-        fitting = [p.name for p in plans if not any(f"'{p.name}'" in t for t in too_long)]
+        fitting = [plan.name for plan in plans if plan.name not in too_long]
         hint = f"; run the rest with --parts {','.join(fitting)}" if fitting else ""
         raise CardError(
-            "\n".join(too_long) + "\ngive the server a larger context per slot (llama.cpp divides "
-            f"its context by its slots), or set parts.<part>.max_tokens in the card{hint}"
+            "\n".join(too_long.values())
+            + "\ngive the server a larger context per slot (llama.cpp divides its context by its "
+            f"slots), or set parts.<part>.max_tokens in the card{hint}"
         )
     return notes
 

@@ -11,15 +11,13 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from qualeval.card import Card, Server
 from qualeval.contract import Conditions, conditions_of
 from qualeval.errors import ListError, RunFolderError, did_you_mean
 from qualeval.newest_list import lock_path
 from qualeval.pins import rows_path
 from qualeval.plan import PartPlan
 from qualeval.records import Contract, Json, key_of
-from qualeval.reopen import parts_of, reopen, stored_conditions
-from qualeval.runfolder import read_contract
+from qualeval.reopen import contract_of, parts_of, reopen
 from qualeval.tasks import TASKS
 from qualeval.tasks.base import Newest
 
@@ -55,15 +53,6 @@ def _neighbours(run: Path) -> list[str]:
         return []
 
 
-def contract_of(run: Path, part: str) -> tuple[Contract, Conditions]:
-    """The contract of a part that was started. Raises RunFolderError."""
-    path = run / f"{part}.contract.json"
-    contract = read_contract(path)
-    if contract is None:
-        raise RunFolderError(f"{run}: part '{part}' has no contract; it was never started")
-    return contract, stored_conditions(contract, str(path))
-
-
 def open_part(run: Path, part: str) -> StoredPart:
     """A part ready to be graded or asked about.
 
@@ -95,9 +84,7 @@ def conditions_now(stored: Conditions, plan: PartPlan) -> Conditions:
     What no plan can tell is taken as stored: where the sampling comes from, how a user's list file
     was called, and the tokenizer.
     """
-    server = Server(base_url="http://127.0.0.1/v1", model=plan.model)
-    card = Card(label="-", server=server, sampling_source=stored.sampling_source)
-    made = conditions_of(plan, card)
+    made = conditions_of(plan, stored.sampling_source)
     kept = stored.list.kind == "file" or plan.task.maker is not None
     named = {"id": stored.list.id, "kind": stored.list.kind} if kept else {}
     as_stored = {

@@ -183,6 +183,13 @@ class FailedRequest(Record):
     attempts: int
     ended: str
 
+    @classmethod
+    def unjudged(cls, raw: RawReply, kind: str, message: str) -> "FailedRequest":
+        """Stands for the answer to a request that was answered, and whose reply has no verdict."""
+        facts = {"id": raw.id, "repeat": raw.repeat, "attempts": raw.attempts, "ended": raw.ended}
+        why = {"kind": kind, "message": message}
+        return cls.model_validate(facts | why | ({} if raw.ended else {"ended": ""}))
+
 
 class InFlight(Record):
     """Requests at the server at once while a part ran: time-weighted mean, and most."""

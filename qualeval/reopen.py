@@ -2,9 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from qualeval.contract import Conditions
+from qualeval.contract import Conditions, conditions_in
 from qualeval.errors import ListError, RunFolderError
 from qualeval.lists import load_list
 from qualeval.plan import PartPlan
@@ -18,14 +16,13 @@ def parts_of(folder: Path) -> tuple[str, ...]:
     return tuple(name for name in TASKS if (folder / f"{name}.contract.json").exists())
 
 
-def stored_conditions(contract: Contract, where: str) -> Conditions:
-    """The conditions of a contract from disk; `where` opens the message of a RunFolderError."""
-    try:
-        return Conditions.model_validate(contract.conditions)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        field = ".".join(map(str, ("conditions", *fault["loc"])))
-        raise RunFolderError(f"{where}: field '{field}': {fault['msg']}") from None
+def contract_of(run: Path, part: str) -> tuple[Contract, Conditions]:
+    """The contract of a part that was started. Raises RunFolderError."""
+    path = run / f"{part}.contract.json"
+    contract = read_contract(path)
+    if contract is None:
+        raise RunFolderError(f"{run}: part '{part}' has no contract; it was never started")
+    return contract, conditions_in(contract, str(path))
 
 
 def reopen(folder: Path, part: str) -> PartPlan:
@@ -34,11 +31,7 @@ def reopen(folder: Path, part: str) -> PartPlan:
     Its list is the package's, the cache's, or the copy kept in the run. Raises RunFolderError when
     the part was never started, ListError when the list is not at hand or is not the one asked.
     """
-    path = folder / f"{part}.contract.json"
-    contract = read_contract(path)
-    if contract is None:
-        raise RunFolderError(f"{folder}: part '{part}' has no contract; it was never started")
-    conditions = stored_conditions(contract, str(path))
+    _, conditions = contract_of(folder, part)
     task = TASKS[part]
     kept = conditions.list.kind == "file" or task.maker is not None
     choice = f"{part}.items.jsonl" if kept else conditions.list.kind

@@ -43,7 +43,7 @@ def backoff(attempt: int, asked: float | None, max_wait: float) -> float:
     """Seconds to wait after failed attempt number `attempt`: what the server asked for, else
     1, 2, 4, ...; never more than `max_wait`.
     """
-    return min(asked if asked is not None else 2.0 ** (attempt - 1), max_wait)
+    return min(asked if asked is not None else 2.0 ** min(attempt - 1, 30), max_wait)
 
 
 class Gate:

@@ -145,9 +145,10 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
         if TASKS[name].maker is None
     }
     path = run_path(card, options, names)
+    server = CardServer(card, folder, path / "server.log")
     with ExitStack() as stack:
         files = stack.enter_context(RunFolder(path))
-        server = stack.enter_context(CardServer(card, files.file("server.log")))
+        stack.enter_context(server)
         workers = stack.enter_context(CodeWorkers(sandbox, files.log)) if sandbox else None
         making = Making(path, server.counting)
         for name in names:
@@ -191,7 +192,7 @@ class RunSession:
     def run(self) -> RunOutcome:
         """Ask what is missing, then grade and summarize what is there."""
         for plan in self.plans:
-            here = contracts.new_contract(contracts.conditions_of(plan, self.card))
+            here = contracts.new_contract(contracts.conditions_of(plan, self.card.sampling_source))
             there = read_contract(self.files.file(f"{plan.name}.contract.json"))
             if there is not None:
                 where = str(self.files.file(f"{plan.name}.contract.json"))
@@ -334,9 +335,10 @@ class RunSession:
     ) -> PartRun:
         path = self.files.file(f"{plan.name}.contract.json")
         contract = read_contract(path) or contracts.new_contract(
-            contracts.conditions_of(plan, self.card)
+            contracts.conditions_of(plan, self.card.sampling_source)
         )
         identity = places[0].identity()
+        identity["engine_version"] = identity["engine_version"] or self.server.engine_version
         if self.server.process_started:
             identity["process_started"] = self.server.process_started
         if len(places) > 1:

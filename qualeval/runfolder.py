@@ -28,6 +28,7 @@ from qualeval.records import (
     now,
     to_json,
 )
+from qualeval.whole_file import UNFINISHED, replacing
 
 SYNC_EVERY = 1.0
 """Seconds between two fsync calls on a growing file; flushing to the system happens every line."""
@@ -55,12 +56,16 @@ class RunFolder:
             raise DiskError(f"{self.path}: cannot be made: {error.strerror}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             os.close(self._lock)
+            if not isinstance(error, BlockingIOError):  # some network drives have no locks
+                raise DiskError(f"{self.path}: cannot be locked: {error.strerror}") from None
             raise JobInUseError(
                 f"{self.path}: another qualeval is writing to this job; wait for it, "
                 "or give this run a name of its own (--job NAME)"
             ) from None
+        for unfinished in self.path.glob(f".*{UNFINISHED}"):  # of a run that was killed
+            unfinished.unlink(missing_ok=True)
         return self
 
     def __exit__(
@@ -103,18 +108,11 @@ class RunFolder:
     def replace(self, name: str) -> Iterator[Callable[[str], object]]:
         """A function that writes lines to a file which takes its place once all are written."""
         path = self.file(name)
-        new = path.with_name(path.name + ".new")
         try:
-            with new.open("w", encoding="utf-8", newline="\n") as file:
-                yield lambda text: file.write(text if text.endswith("\n") else text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(path)
+            with replacing(path) as file:
+                yield lambda text: file.write(text.removesuffix("\n").encode() + b"\n")
         except OSError as error:
             raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
-        finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
 
     def repair(self, part: str) -> list[str]:
         """Cut a torn last line off the part's growing files; what was done, one line each."""
@@ -239,11 +237,14 @@ class RawReplies:
         """The replies to those of `keys` that have one, in that order."""
         if not self._offsets:
             return
-        with self._path.open("rb") as file:
-            for key in keys:
-                if key in self._offsets:
-                    file.seek(self._offsets[key])
-                    yield _parse(file.readline(), RawReply, f"{self._path}: {key[0]}")
+        try:
+            with self._path.open("rb") as file:
+                for key in keys:
+                    if key in self._offsets:
+                        file.seek(self._offsets[key])
+                        yield _parse(file.readline(), RawReply, f"{self._path}: {key[0]}")
+        except OSError as error:
+            raise RunFolderError(f"{self._path}: cannot be read: {error.strerror}") from None
 
 
 def read_failures(path: Path) -> dict[tuple[str, int], FailedRequest]:

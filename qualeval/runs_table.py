@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qualeval.errors import OptionError, QualevalError
-from qualeval.recheck import contract_of, whole_lines
+from qualeval.recheck import whole_lines
 from qualeval.records import Summary
-from qualeval.reopen import parts_of
+from qualeval.reopen import contract_of, parts_of
 from qualeval.runfolder import read_summary
 from qualeval.table import percent_of, points
 from qualeval.tasks import TASKS
@@ -86,7 +86,7 @@ def _add_part(run: ListedRun, path: Path, part: str) -> None:
     run.conditions[part] = contract.conditions_sha256
     date = contract.sessions[-1].started[:10] if contract.sessions else ""
     title = TASKS[part].title
-    if summary is None or summary.answered != replies:
+    if summary is None or summary.replies != replies:
         n = conditions.list.items * conditions.repeats
         status = f"not summarized ({replies} of {n} replies): run it again, or qualeval grade"
         run.rows.append((title, "", "", status, date, conditions.model))

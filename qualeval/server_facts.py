@@ -75,17 +75,19 @@ async def _vllm(client: ModelClient) -> dict[str, Any]:
 
 
 async def _sglang(client: ModelClient) -> dict[str, Any]:
-    info = _object(await _quiet(client, "/get_server_info"))
+    path = "/get_server_info"
+    info = _object(await _quiet(client, path))
     if not info:
-        info = _object(await _quiet(client, "/server_info"))
+        path = "/server_info"  # what newer ones call it
+        info = _object(await _quiet(client, path))
     facts: dict[str, Any] = {"process_started": _process_start(await _quiet(client, "/metrics"))}
     if isinstance(info.get("version"), str):
         facts["engine_version"] = f"SGLang {info['version']}"
     if isinstance(info.get("max_running_requests"), int):
-        facts |= {"slots": info["max_running_requests"], "slots_source": "server: /get_server_info"}
+        facts |= {"slots": info["max_running_requests"], "slots_source": f"server: {path}"}
     context = info.get("context_length")
     if isinstance(context, int):
-        facts |= {"context_tokens": context, "context_source": "server: /get_server_info"}
+        facts |= {"context_tokens": context, "context_source": f"server: {path}"}
     return facts
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from qualeval.errors import ListError, OptionError, did_you_mean
 from qualeval.plan import PartPlan, chosen_parts
-from qualeval.recheck import AnswerLines, contract_of, list_not_here, started_parts
+from qualeval.recheck import AnswerLines, list_not_here, started_parts
 from qualeval.records import FailedRequest, Item, Json, RawReply, key_of
-from qualeval.reopen import reopen
+from qualeval.reopen import contract_of, reopen
 from qualeval.runfolder import RawReplies, read_failures
 from qualeval.tasks import TASKS
 

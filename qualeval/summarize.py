@@ -12,7 +12,7 @@ from statistics import median
 from typing import Literal
 
 from qualeval import stats
-from qualeval.contract import Conditions
+from qualeval.contract import Conditions, conditions_in
 from qualeval.records import (
     NO_SANDBOX,
     NOT_JUDGED,
@@ -101,8 +101,12 @@ def summarize(
     answers: Iterable[Answer],
     failures: Mapping[tuple[str, int], FailedRequest],
 ) -> Summary:
-    """The summary of one part. `failures` are the requests given up and not answered since."""
-    conditions = Conditions.model_validate(contract.conditions)
+    """The summary of one part. `failures` are the requests given up and not answered since.
+
+    Raises RunFolderError for a contract whose conditions are not of this version's form, KeyError,
+    TypeError or ValueError where the details of an answer are not of this part's.
+    """
+    conditions = conditions_in(contract, f"{task.name}.contract.json")
     whole, rows = Tally(), {row: Tally() for row in conditions.list.rows}
     for answer in answers:
         beside = task.beside(answer)

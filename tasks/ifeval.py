@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from qualeval.graders import ifeval as grader
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
 from qualeval.sandbox.values import RunCode
-from qualeval.tasks.base import Draw, OneRow, Pool, ReadOnly, Row, Source
+from qualeval.tasks.base import Draw, OneRow, Pool, ReadOnly, Row, Source, listed
 
 COLUMNS = ("key", "prompt", "instruction_id_list", "kwargs")
 
@@ -178,9 +178,7 @@ class InstructionTask(OneRow, ReadOnly):
     def beside(self, answer: Answer) -> dict[str, tuple[int, int]]:
         """The three other levels, a cut-off answer following nothing in any of them."""
         details = answer.details or {}
-        strict, loose = details["strict_inst"], details["loose_inst"]
-        assert isinstance(strict, list)
-        assert isinstance(loose, list)
+        strict, loose = listed(details, "strict_inst"), listed(details, "loose_inst")
         finished = not answer.cut_off
         return {
             "strict instructions": (finished * strict.count(True), len(strict)),

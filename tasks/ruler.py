@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from qualeval.graders import recall as grader
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
 from qualeval.sandbox.values import RunCode
-from qualeval.tasks.base import Draw, Maker, Pool, ReadOnly, Row, Source
+from qualeval.tasks.base import Draw, Maker, Pool, ReadOnly, Row, Source, listed
 from qualeval.tasks.letters import CUT_BY_WORDS
 from qualeval.tasks.ruler_drafts import ABOUT, DRAFTS, HEAD, NEEDLES, QUESTIONS
 from qualeval.tasks.ruler_items import RulerItem, item_of_row, items, prompt_of
@@ -151,9 +151,7 @@ class RulerTask(ReadOnly):
     def beside(self, answer: Answer) -> dict[str, tuple[int, int]]:
         """The share of values named, exact lengths, and how each task's answers fared."""
         details = answer.details or {}
-        found, missing = details["found"], details["missing"]
-        assert isinstance(found, list)
-        assert isinstance(missing, list)
+        found, missing = listed(details, "found"), listed(details, "missing")
         counts = {"values named": (len(found), len(found) + len(missing))}
         if "exact" in details:
             counts["prompts of exactly the wanted length"] = (int(details["exact"] is True), 1)

@@ -57,7 +57,7 @@ class Made:
             self._list(list_name, len(answers[0]))
         card = self._card(name, part, list_name, len(answers), gate, set)
         plan = plan_part(card, part, self.folder)
-        contract = contracts.new_contract(contracts.conditions_of(plan, card))
+        contract = contracts.new_contract(contracts.conditions_of(plan, card.sampling_source))
         facts: Json = {"slots": 4, "slots_source": "card", "schedule": "default", "alone": True}
         facts |= {"server": {"engine_version": "1.0", "process_started": "2026-01-01T00:00:00Z"}}
         begun = contracts.new_session(

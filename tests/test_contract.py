@@ -27,7 +27,7 @@ from qualeval.tasks.letters import TEMPLATE
 
 def of_card(part: str = "mmlupro", limit: int | None = None, **fields: Any) -> Conditions:
     made = card(**fields)
-    return conditions_of(plan_part(made, part, Path(), "sample", limit), made)
+    return conditions_of(plan_part(made, part, Path(), "sample", limit), made.sampling_source)
 
 
 def server(**fields: Any) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def test_conditions_name_everything_that_could_move_the_number() -> None:
 )
 def test_changed_condition_is_refused_and_named(change: dict[str, Any], field: str) -> None:
     """res-02: rows of two settings never share a file."""
-    base = {"sampling": {"temperature": 1.0}}
+    base: dict[str, Any] = {"sampling": {"temperature": 1.0}}
     there, here = new_contract(of_card(**base)), new_contract(of_card(**(base | change)))
     with pytest.raises(ContractError) as caught:
         same_conditions(there, here, "runs/x/mmlupro.contract.json")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up import card
 
@@ -13,8 +13,6 @@ from qualeval.job import RunOptions, job_name, run_path
 from qualeval.plan import PartPlan, plan_part
 from qualeval.records import Completion, RawReply, Request
 from qualeval.runfolder import RunFolder
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 
 def path_of(runs: Path, *, job: str | None = None, repetition: bool = False) -> str:
@@ -29,7 +27,7 @@ def plan() -> PartPlan:
 def answer_all(folder: Path, count: int | None = None) -> None:
     completion = Completion(text="B", finish_reason="stop")
     with RunFolder(folder) as files:
-        contract = new_contract(conditions_of(plan(), card()))
+        contract = new_contract(conditions_of(plan(), card().sampling_source))
         files.write("gpqa.contract.json", contract.model_dump_json())
         for item in plan().items[:count]:
             request = Request(id=item.id, max_tokens=48, body={})
@@ -53,7 +51,6 @@ def test_label_becomes_the_name_of_a_folder(label: str, expected: str) -> None:
     assert expected == job_name(label)
 
 
-@STEADY
 @given(st.text(min_size=1, max_size=30))
 def test_any_label_becomes_one_plain_folder(label: str) -> None:
     """Inside the folder of all runs, never hidden, never above it."""

@@ -39,8 +39,9 @@ from qualeval.publish.outcome import Outcome, next_step
 from qualeval.publish.protected import protected_texts
 from qualeval.publish.rules import SEVERITY, RuleBook, load_rules
 from qualeval.publish.sources import Sources, pretty
-from qualeval.recheck import contract_of, started_parts
+from qualeval.recheck import started_parts
 from qualeval.records import to_json
+from qualeval.reopen import contract_of
 from qualeval.runfolder import read_summary
 
 PUBLIC = "public"

@@ -12,9 +12,10 @@ from urllib.parse import quote
 from pydantic import BaseModel, JsonValue
 
 from qualeval.card import Setup
+from qualeval.contract import ListCondition
 from qualeval.records import Json, Session, Summary
 from qualeval.report.read import PartRead, RunRead
-from qualeval.table import thousands
+from qualeval.table import tenths, thousands
 from qualeval.tasks import TASKS
 
 UNKNOWN = "unknown"
@@ -90,15 +91,23 @@ def conditions_of(part: PartRead) -> list[Fact]:
     return [*_asked(part), *_sent(part), *_graded(part)]
 
 
+def _kind_of(asked: ListCondition, part: PartRead) -> str:
+    """Whose a list is, and what proves it."""
+    if asked.kind == "file":
+        return "a list of the operator's own"
+    if asked.kind == "sample":
+        return "sample list of the package"
+    if part.conditions.token_counts is not None:
+        return "made for this model"
+    if asked.release is not None:
+        return "locked on the machine that ran it"
+    return "pinned in the package"
+
+
 def _asked(part: PartRead) -> Iterator[Fact]:
     conditions = part.conditions
-    kinds = {
-        "official": "pinned in the package",
-        "sample": "sample list of the package",
-        "file": "a list of the operator's own",
-    }
     items = f"{conditions.list.items:,} items"
-    yield Fact("list", f"{conditions.list.id}, {items}", kinds[conditions.list.kind])
+    yield Fact("list", f"{conditions.list.id}, {items}", _kind_of(conditions.list, part))
     yield Fact("list sha256", conditions.list.sha256)
     if conditions.list.release:
         yield Fact("release", conditions.list.release, "the source")
@@ -169,7 +178,7 @@ def measures_of(row: Summary) -> list[Fact]:
         found.append(Fact("median tokens of an answer", thousands(row.median_completion_tokens)))
     if row.median_seconds is not None:
         load = "" if row.alone else " (mixed load)"
-        found.append(Fact("median seconds", f"{row.median_seconds:.1f}{load}"))
+        found.append(Fact("median seconds", f"{tenths(row.median_seconds)}{load}"))
     if row.in_flight is not None:
         mean, most = row.in_flight.mean, row.in_flight.most
         found.append(Fact("requests in flight", f"mean {mean:.1f}, most {most}"))

@@ -14,7 +14,7 @@ from qualeval.grading import graded
 from qualeval.plan import PartPlan
 from qualeval.publish import is_bundle
 from qualeval.publish.schema import PublishedAnswer
-from qualeval.recheck import contract_of, list_not_here, started_parts, whole_lines
+from qualeval.recheck import list_not_here, started_parts, whole_lines
 from qualeval.records import (
     INFRA_ERROR,
     Answer,
@@ -27,7 +27,7 @@ from qualeval.records import (
     Summary,
     key_of,
 )
-from qualeval.reopen import reopen
+from qualeval.reopen import contract_of, reopen
 from qualeval.runfolder import RawReplies, read_failures, read_lines, read_summary
 from qualeval.summary_formats import run_summary
 from qualeval.tasks import TASKS
@@ -160,6 +160,9 @@ def _must_be_graded(folder: Path, name: str) -> bool:
     return stored.answered != whole_lines(folder / f"{name}.jsonl")
 
 
+NOT_RUN = "the program could not be run; the log says why, `qualeval grade` tries again"
+
+
 def failures_of(run: RunRead, name: str, answered: set[tuple[str, int]]) -> list[FailedRequest]:
     """The requests of a part that have no answer: given up and not answered since, or answered
     with a program whose verdict could not be had.
@@ -170,19 +173,8 @@ def failures_of(run: RunRead, name: str, answered: set[tuple[str, int]]) -> list
         known = answered | {key_of(failed.id, failed.repeat) for failed in found}
         for _, raw in read_lines(run.folder / f"{name}.gen.jsonl", RawReply):
             if key_of(raw.id, raw.repeat) not in known:
-                found.append(_no_verdict(raw))
+                found.append(FailedRequest.unjudged(raw, INFRA_ERROR, NOT_RUN))
     return found
-
-
-def _no_verdict(raw: RawReply) -> FailedRequest:
-    return FailedRequest(
-        id=raw.id,
-        repeat=raw.repeat,
-        kind=INFRA_ERROR,
-        message="the program could not be run; the log says why, `qualeval grade` tries again",
-        attempts=raw.attempts,
-        ended=raw.ended or "",
-    )
 
 
 WHY_NOT: Mapping[LeakPolicy, str] = {

@@ -158,6 +158,7 @@ class Sandbox:
     def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
+            self._control = ours
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
             settings = self._settings(theirs.fileno())
             self._process = subprocess.Popen(
@@ -170,7 +171,6 @@ class Sandbox:
                 cwd="/",
                 start_new_session=True,
             )
-        self._control = ours
         ours.settimeout(READY_SECONDS)
         try:
             hello, credentials, _, _ = ours.recvmsg(4096, socket.CMSG_SPACE(12))
