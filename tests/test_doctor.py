@@ -154,6 +154,20 @@ def test_new_card_without_a_server_is_a_clear_error() -> None:
         ask_for_card(url, None)
 
 
+def test_new_card_for_a_server_that_wants_a_key_says_where_to_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is there, and its key is not."""
+    monkeypatch.delenv("QE_TEST_KEY", raising=False)
+    with model_server.running(api_key="key-selfmade") as server:
+        with pytest.raises(CardError, match=r"--api-key-env: .* refuses the key"):
+            ask_for_card(server.base_url, None)
+        with pytest.raises(CardError, match="--api-key-env: environment variable QE_TEST_KEY is"):
+            ask_for_card(server.base_url, "QE_TEST_KEY")
+        monkeypatch.setenv("QE_TEST_KEY", "key-selfmade")
+        assert "key-selfmade" not in ask_for_card(server.base_url, "QE_TEST_KEY")[0]
+
+
 @pytest.mark.parametrize("url", ["localhost:8000", "http://u:pw-selfmade@h/v1", "ftp://h"])
 def test_new_card_refuses_what_is_no_address(url: str) -> None:
     """And prints no password."""

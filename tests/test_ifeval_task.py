@@ -10,9 +10,10 @@ import pytest
 from qualeval.lists import items_of_file, load_list, make_pin, pin_of
 from qualeval.records import Answer, Completion, RawReply, Request
 from qualeval.tasks import TASKS
+from qualeval.tasks.base import Row
 from qualeval.tasks.ifeval import LEFT_OUT, TASK, InstructionItem, item
 
-ROW = {
+ROW: Row = {
     "key": 7,
     "prompt": "Write two short lines about rain without a comma.",
     "instruction_id_list": ["punctuation:no_comma", "length_constraints:number_words"],
@@ -81,6 +82,13 @@ def test_cut_answer_follows_nothing_in_the_figures_beside_the_score() -> None:
     }
     cut = answer_to(GOOD, finish_reason="length", cut_by="max_tokens")
     assert expected == TASK.beside(cut)
+
+
+def test_details_of_another_form_are_refused() -> None:
+    answer = answer_to(GOOD)
+    details = {**(answer.details or {}), "loose_inst": "true"}
+    with pytest.raises(ValueError, match=r"details\.loose_inst"):
+        TASK.beside(answer.model_copy(update={"details": details}))
 
 
 def test_levels_are_counted_apart() -> None:

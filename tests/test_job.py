@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from made_up import card
 
 from qualeval.contract import conditions_of, new_contract
-from qualeval.errors import OptionError
+from qualeval.errors import OptionError, RunFolderError
 from qualeval.job import RunOptions, job_name, run_path
 from qualeval.plan import PartPlan, plan_part
 from qualeval.records import Completion, RawReply, Request
@@ -84,3 +84,6 @@ def test_next_repetition_starts_when_the_last_one_is_complete(tmp_path: Path) ->
     answer_all(tmp_path / "j-rep1")
     assert "j-rep2" == path_of(tmp_path, job="j", repetition=True)
     assert "j" == path_of(tmp_path, job="j")
+    (tmp_path / "j-rep1" / "gpqa.contract.json").write_text('{"conditions": {}}')
+    with pytest.raises(RunFolderError, match="gpqa.contract.json: field"):
+        path_of(tmp_path, job="j", repetition=True)

@@ -282,6 +282,13 @@ def test_beside_tells_how_each_task_fared(text: str, cut: bool, named: int, fate
     assert [(1, 1)] + [(0, 1)] * 3 == sorted(counts.values(), reverse=True)
 
 
+def test_details_of_another_form_are_refused() -> None:
+    """A text has letters, which are no values."""
+    answer = answered("x", variables())
+    with pytest.raises(ValueError, match=r"details\.found"):
+        TASK.beside(answer.model_copy(update={"details": {"found": "AAA", "missing": []}}))
+
+
 def test_beside_counts_exact_prompts() -> None:
     item = item_of(build("vt", 0, 4096, len))
     counts = TASK.beside(answered("x", item))

@@ -164,6 +164,25 @@ def test_conditions_of_made_and_newest_lists_are_told(tmp_path: Path) -> None:
     assert "8,192 tokens unknown" in words
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"kind": "official"}, "pinned in the package"),
+        ({"kind": "official", "release": "release_v6"}, "locked on the machine that ran it"),
+        ({"kind": "sample"}, "sample list of the package"),
+        ({"kind": "file"}, "a list of the operator's own"),
+    ],
+)
+def test_what_proves_a_list_is_told(tmp_path: Path, told: dict[str, str], words: str) -> None:
+    run = run_of(tmp_path, "whose")
+    there = json.loads((run / "mmlupro.contract.json").read_bytes())["conditions"]["list"]
+    conditions(run, list=there | told)
+    assert f"items {words}" in Parsed(report(run)).words
+    if told == {"kind": "official"}:
+        conditions(run, token_counts="the server")
+        assert "items made for this model" in Parsed(report(run)).words
+
+
 def test_answers_of_some_values_are_noted_by_task(tmp_path: Path) -> None:
     """For `vt` of RULER: how many named some but not all."""
     run = run_of(tmp_path, "ruler")

@@ -1,6 +1,7 @@
 """The files of a run: nothing is lost, nothing is half, one writer."""
 
 import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up import LETTERS, contract, failure
 
@@ -24,8 +25,6 @@ from qualeval.runfolder import (
     read_failures,
     read_lines,
 )
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 
 def reply(id: int | str, text: str = "B", repeat: int = 0) -> RawReply:
@@ -52,6 +51,29 @@ def test_second_run_on_one_job_is_refused(files: RunFolder) -> None:
         RunFolder(files.path).__enter__()
     assert 2 == caught.value.exit_code
     assert "--job NAME" in str(caught.value)
+
+
+def test_drive_without_locks_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not as another qualeval, which would be looked for in vain."""
+
+    def no_locks(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with pytest.raises(DiskError, match="cannot be locked: No locks available"):
+        RunFolder(tmp_path / "job").__enter__()
+
+
+def test_half_written_file_of_a_killed_run_is_taken_away(tmp_path: Path) -> None:
+    with RunFolder(tmp_path) as files:
+        half = files.replace("mmlupro.jsonl")
+        half.__enter__()("{}")
+        left = [path for path in tmp_path.iterdir() if path.name.endswith(".new")]
+        assert 1 == len(left)
+    with RunFolder(tmp_path):
+        assert not left[0].exists()
 
 
 def test_second_process_on_one_job_is_refused(files: RunFolder) -> None:
@@ -105,7 +127,7 @@ def test_full_disk_is_a_clear_error_and_leaves_no_half_line(
     files.append("gpqa", "gen", reply("q1"))
     real_write = os.write
     with monkeypatch.context() as patch:
-        patch.setattr(runfolder.os, "write", lambda file, data: real_write(file, data[:20]))
+        patch.setattr(os, "write", lambda file, data: real_write(file, data[:20]))
         with pytest.raises(DiskError, match="No space left on device; everything before is kept"):
             files.append("gpqa", "gen", reply("q2"))
     files.append("gpqa", "gen", reply("q3"))
@@ -120,7 +142,7 @@ def test_full_disk_at_sync_takes_the_line_back(
     files.append("gpqa", "gen", reply("q1"))
     with monkeypatch.context() as patch:
         patch.setattr(runfolder, "SYNC_EVERY", -1.0)
-        patch.setattr(runfolder.os, "fsync", full_disk)
+        patch.setattr(os, "fsync", full_disk)
         with pytest.raises(DiskError):
             files.append("gpqa", "gen", reply("q2"))
     assert ["q1"] == [r.id for _, r in read_lines(files.file("gpqa.gen.jsonl"), RawReply)]
@@ -132,8 +154,8 @@ def test_line_that_cannot_be_taken_back_is_still_a_disk_error(
     """The torn line is repaired by the next start."""
     files.append("gpqa", "gen", reply("q1"))
     with monkeypatch.context() as patch:
-        patch.setattr(runfolder.os, "write", full_disk)
-        patch.setattr(runfolder.os, "ftruncate", full_disk)
+        patch.setattr(os, "write", full_disk)
+        patch.setattr(os, "ftruncate", full_disk)
         with pytest.raises(DiskError):
             files.append("gpqa", "gen", reply("q2"))
 
@@ -146,7 +168,7 @@ def test_growing_file_is_synced_from_time_to_time(
     synced: list[int] = []
     with monkeypatch.context() as patch:
         patch.setattr(runfolder, "monotonic", lambda: next(moments))
-        patch.setattr(runfolder.os, "fsync", synced.append)
+        patch.setattr(os, "fsync", synced.append)
         counts = []
         for id in range(3):
             files.append("gpqa", "gen", reply(id))
@@ -198,7 +220,7 @@ def test_full_disk_while_a_whole_file_is_written(
 ) -> None:
     """The error names the file."""
     with monkeypatch.context() as patch:
-        patch.setattr(runfolder.os, "fsync", full_disk)
+        patch.setattr(os, "fsync", full_disk)
         with pytest.raises(DiskError, match=r"card\.json: cannot be written: No space left"):
             files.write("card.json", "{}")
 
@@ -206,7 +228,6 @@ def test_full_disk_while_a_whole_file_is_written(
 # Torn lines
 
 
-@STEADY
 @given(whole=st.lists(st.text(max_size=8), max_size=3), cut=st.integers(1, 60))
 def test_torn_last_line_is_cut_off_and_all_before_it_kept(
     tmp_path_factory: pytest.TempPathFactory, whole: list[str], cut: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -114,6 +115,17 @@ def test_row_that_was_never_summarized_is_named(runs: Path) -> None:
     assert f"not summarized (7 of 20 replies): {again}" in told
     assert f"not summarized (0 of 16 replies): {again}" in told
     assert "%" not in told.partition("\n")[2]
+
+
+def test_part_with_a_program_that_is_not_judged_yet_is_summarized(runs: Path) -> None:
+    """Its summary counts all replies, and answers to fewer of them."""
+    path = runs / "job" / "mmlupro.summary.json"
+    answered = json.loads(path.read_text())["answered"]
+    unjudged = {"answered": answered - 1, "not_judged": 1, "status": "incomplete"}
+    set_in_object(path, **unjudged, accuracy=None, margin=None)
+    line = next(line for line in runs_command(runs) if "MMLU-Pro" in line)
+    assert "not summarized" not in line
+    assert f"{answered - 1} of" in line
 
 
 def test_broken_folder_is_a_line(runs: Path) -> None:

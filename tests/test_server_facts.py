@@ -60,8 +60,9 @@ def test_vllm_tells_version_slots_and_start() -> None:
 def test_sglang_tells_of_itself_under_either_name(page: str) -> None:
     """The path was renamed."""
     info = {"version": "0.5", "max_running_requests": 32, "context_length": 8192}
-    found = facts("sglang", **{page: info})
+    found = facts("sglang", "m", **{page: info})
     assert ("SGLang 0.5", 32, 8192) == (found.engine_version, found.slots, found.context_tokens)
+    assert f"server: /{page}" == found.slots_source == found.context_source
 
 
 def test_llama_cpp_tells_the_context_of_one_slot_and_its_sampling_defaults() -> None:
@@ -108,7 +109,7 @@ def test_model_may_be_named_by_alias_or_end_of_its_path(model: str) -> None:
 def test_model_that_is_not_served_is_refused_with_those_that_are() -> None:
     """The nearest one is told."""
     with pytest.raises(CardError) as caught:
-        served_name("n", facts("openai", **{"v1__models": {"data": [{"id": "m-large"}]}}))
+        served_name("n", facts("openai", v1__models={"data": [{"id": "m-large"}]}))
     assert "server.model: 'n' is not served at http://127.0.0.1:9/v1; it lists: m-large" == str(
         caught.value
     )
