@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pydantic import JsonValue
-
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
 from qualeval.sandbox.values import RunCode
 
@@ -30,16 +28,6 @@ LeakPolicy = Literal["open", "no_prompt", "gated"]
 """What may be published of a question: its text; no text, since its rights are not clear; no text,
 and nothing that quotes it.
 """
-
-
-def listed(details: Json, name: str) -> list[JsonValue]:
-    """A list in the details of an answer from disk. Raises KeyError, or ValueError for another
-    value.
-    """
-    value = details[name]
-    if not isinstance(value, list):
-        raise ValueError(f"field 'details.{name}' must be a list")
-    return value
 
 
 @dataclass(frozen=True, slots=True)

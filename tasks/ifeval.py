@@ -15,7 +15,8 @@ from pydantic import JsonValue
 from qualeval.graders import ifeval as grader
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
 from qualeval.sandbox.values import RunCode
-from qualeval.tasks.base import Draw, OneRow, Pool, ReadOnly, Row, Source, listed
+from qualeval.tasks.base import Draw, OneRow, Pool, ReadOnly, Row, Source
+from qualeval.tasks.verdicts import listed, wrong_unread
 
 COLUMNS = ("key", "prompt", "instruction_id_list", "kwargs")
 
@@ -160,11 +161,12 @@ class InstructionTask(OneRow, ReadOnly):
         """
         assert isinstance(item, InstructionItem)
         grade = grader.grade(completion.text, item.instruction_ids, item.kwargs)
+        rule, reason = _said(grade, completion)
         return Verdict(
-            right=grade.strict_prompt and not completion.cut_off and not completion.misrouted,
+            right=rule == "all_followed",
             cut_off=completion.cut_off,
-            rule=_rule(grade, completion),
-            reason=_reason(grade, completion),
+            rule=rule,
+            reason=reason,
             details={
                 "strict_prompt": grade.strict_prompt,
                 "strict_inst": [verdict.strict for verdict in grade.instructions],
@@ -187,29 +189,17 @@ class InstructionTask(OneRow, ReadOnly):
         }
 
 
-def _rule(grade: grader.Grade, completion: Completion) -> str:
-    if completion.cut_off:
-        return "cut_off"
-    if completion.misrouted:
-        return "misrouted"
-    if grade.strict_prompt:
-        return "all_followed"
+def _said(grade: grader.Grade, completion: Completion) -> tuple[str, str]:
+    """The rule that decided, and what ended the answer or was found for each instruction."""
+    if unread := wrong_unread(completion):
+        return unread
     broken = sum(not verdict.strict for verdict in grade.instructions)
-    return f"not_followed:{broken}"
-
-
-def _reason(grade: grader.Grade, completion: Completion) -> str:
-    """One sentence: what ended the answer, or what was found for each instruction."""
-    if completion.cut_by is not None:
-        return f"The answer was cut off ({completion.cut_by})."
-    if completion.misrouted:
-        return "The answer is empty; the whole reply came in the reasoning field."
-    said = [
+    found = [
         f"{verdict.instruction_id} {'followed' if verdict.strict else 'not followed'}: "
         f"{verdict.why}"
         for verdict in grade.instructions
     ]
-    return "; ".join(said) + "."
+    return f"not_followed:{broken}" if broken else "all_followed", "; ".join(found) + "."
 
 
 TASK = InstructionTask()

@@ -14,6 +14,7 @@ from qualeval.sandbox.values import RunCode
 from qualeval.tasks import lcb_rows
 from qualeval.tasks.base import Newest, OneRow, Row, Source
 from qualeval.tasks.lcb_rows import ProblemItem
+from qualeval.tasks.verdicts import wrong_unread
 
 SCRIPT = """\
 Solve the following programming problem in Python 3.
@@ -162,19 +163,17 @@ class CodeTask(OneRow):
         assert isinstance(item, ProblemItem)
         if run_code is None:
             raise ValueError("a program is judged by running it: pass run_code")
-        if completion.cut_off:
-            return _unrun("cut_off", f"The answer was cut off ({completion.cut_by}).", cut_off=True)
-        if completion.misrouted:
-            why = "The answer is empty; the whole reply came in the reasoning field."
-            return _unrun("misrouted", why)
+        if unread := wrong_unread(completion):
+            return _unrun(*unread)
         extraction = self.programs_in(completion.text)
         tests = (judging.Test(given, expected) for given, expected in lcb_rows.tests(item))
         graded = judging.grade(extraction.candidates, tests, item.function, run_code)
         return _verdict(graded, extraction.blocks)
 
 
-def _unrun(rule: str, reason: str, *, cut_off: bool = False) -> Verdict:
+def _unrun(rule: str, reason: str) -> Verdict:
     """The verdict on an answer in which no program was looked for."""
+    cut_off = rule == "cut_off"
     word = "cut_off" if cut_off else "no_code"
     details: Json = {"verdict": word, "failed_test": None, "tests": 0}
     details |= {"cpu_ms": 0, "wall_ms": 0, "max_rss_mib": 0}

@@ -14,6 +14,7 @@ from qualeval.graders import letter
 from qualeval.records import Answer, Completion, Item, Json, ThinkingMode, Verdict, sha256_of
 from qualeval.sandbox.values import RunCode
 from qualeval.tasks.base import Draw, OneRow, ReadOnly, Row, Source
+from qualeval.tasks.verdicts import wrong_unread
 
 TEMPLATE = """\
 Choose the best answer to the question below. Reply with exactly one capital letter, \
@@ -25,12 +26,6 @@ Question:
 {options}
 
 Reply with the letter only: {letters}."""
-
-CUT_BY_WORDS = {
-    "max_tokens": "the token limit",
-    "context": "the end of the context",
-    "unclosed_thinking": "thinking that never ended",
-}
 
 
 class LetterItem(Item):
@@ -99,20 +94,11 @@ def prompt(item: LetterItem) -> str:
 def grade_letter(item: LetterItem, completion: Completion, *, last_line_wins: bool) -> Verdict:
     """Verdict on one answer: cut off is wrong whatever the text says, then the letter counts."""
     reading = letter.read_letter(completion.text, item.options, last_line_wins=last_line_wins)
-    if completion.cut_by is not None:
+    if unread := wrong_unread(completion):
+        rule, reason = unread
+        details: Json | None = {"letter_seen": reading.letter} if completion.cut_off else None
         return Verdict(
-            right=False,
-            cut_off=True,
-            rule="cut_off",
-            reason=f"The answer was cut off by {CUT_BY_WORDS[completion.cut_by]}.",
-            details={"letter_seen": reading.letter},
-        )
-    if completion.misrouted:
-        return Verdict(
-            right=False,
-            cut_off=False,
-            rule="misrouted",
-            reason="The answer is empty; the whole reply came in the reasoning field.",
+            right=False, cut_off=completion.cut_off, rule=rule, reason=reason, details=details
         )
     return Verdict(
         right=reading.letter is not None and reading.letter == item.gold,

@@ -19,10 +19,10 @@ from pydantic import JsonValue
 from qualeval.graders import recall as grader
 from qualeval.records import Answer, Completion, Item, ItemId, Json, ThinkingMode, Verdict
 from qualeval.sandbox.values import RunCode
-from qualeval.tasks.base import Draw, Maker, Pool, ReadOnly, Row, Source, listed
-from qualeval.tasks.letters import CUT_BY_WORDS
+from qualeval.tasks.base import Draw, Maker, Pool, ReadOnly, Row, Source
 from qualeval.tasks.ruler_drafts import ABOUT, DRAFTS, HEAD, NEEDLES, QUESTIONS
 from qualeval.tasks.ruler_items import RulerItem, item_of_row, items, prompt_of
+from qualeval.tasks.verdicts import listed, wrong_unread
 
 TEMPLATE = "\n".join(
     [
@@ -167,10 +167,8 @@ def _how_many(found: Sequence[JsonValue], missing: Sequence[JsonValue]) -> str:
 
 def _said(recall: grader.Recall, completion: Completion) -> tuple[str, str]:
     """The rule that decided, and one sentence that a person can check."""
-    if completion.cut_by is not None:
-        return "cut_off", f"The answer was cut off by {CUT_BY_WORDS[completion.cut_by]}."
-    if completion.misrouted:
-        return "misrouted", "The answer is empty; the whole reply came in the reasoning field."
+    if unread := wrong_unread(completion):
+        return unread
     needed = len(recall.found) + len(recall.missing)
     if recall.all_found:
         return "all_named", f"All wanted values are named ({needed})."

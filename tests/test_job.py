@@ -85,5 +85,5 @@ def test_next_repetition_starts_when_the_last_one_is_complete(tmp_path: Path) ->
     assert "j-rep2" == path_of(tmp_path, job="j", repetition=True)
     assert "j" == path_of(tmp_path, job="j")
     (tmp_path / "j-rep1" / "gpqa.contract.json").write_text('{"conditions": {}}')
-    with pytest.raises(RunFolderError, match="gpqa.contract.json: field"):
+    with pytest.raises(RunFolderError, match=r"gpqa\.contract\.json: field"):
         path_of(tmp_path, job="j", repetition=True)

@@ -139,7 +139,7 @@ def test_cut_off_answer_with_the_right_program_is_wrong_and_not_run() -> None:
     completion = Completion(text=RIGHT, finish_reason="length", cut_by="max_tokens")
     found = TASK.grade(item(row()), completion, never)
     assert (found.right, found.cut_off, found.rule) == (False, True, "cut_off")
-    assert found.reason == "The answer was cut off (max_tokens)."
+    assert found.reason == "The answer was cut off by the token limit."
     assert (found.details or {})["verdict"] == "cut_off"
     assert found.extracted is None
 
