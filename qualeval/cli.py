@@ -486,9 +486,10 @@ def lists_import(
 @ends_with_its_code
 def lists_pin(part: PartArgument, path: Path) -> None:
     """Draw a part's official list from all rows of its source and print the pin."""
-    from qualeval.lists import drawn_pin, pin_text
+    from qualeval.lists import drawn_pin
+    from qualeval.pins import text_of
 
-    typer.echo(pin_text(drawn_pin(_task(part), path)), nl=False)
+    typer.echo(text_of(drawn_pin(_task(part), path)), nl=False)
 
 
 @sandbox_app.command("check")

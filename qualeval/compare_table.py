@@ -8,7 +8,7 @@ from qualeval.comparable import Difference, shown
 from qualeval.compare import Comparison, Pair, Row, Spread, Verdict
 from qualeval.measured import Flip, exact_difference
 from qualeval.records import NOT_COMPARABLE, count_words
-from qualeval.table import aligned, cells_of, escaped
+from qualeval.table import aligned, cells_of, escaped, points, signed
 
 MOST_FLIPS = 20
 """Ids listed for each way in which answers flipped; the rest is counted, and in the JSON."""
@@ -93,7 +93,7 @@ def notes(result: Comparison) -> list[str]:
             said = (row.gate or "").replace("within M", f"within {result.margin:g} points")
             lines.append(
                 f"  {_row_name(row, result)}: {said}; the smallest margin that these "
-                f"{row.pairs[0].questions:,} questions can prove is {_points(least)} points"
+                f"{row.pairs[0].questions:,} questions can prove is {points(least)} points"
             )
     for row in result.rows:
         lines += [f"Note, {_row_name(row, result)}: {note}." for note in row.notes]
@@ -185,8 +185,8 @@ def _figures(pair: Pair, verdict: Verdict, margin: float) -> Cells:
     return (
         _score(pair.base.right, pair.base.n),
         _score(pair.new.right, pair.new.n),
-        _signed(difference),
-        f"{_signed(_points(pair.ci_low))} to {_signed(_points(pair.ci_high))}",
+        signed(difference),
+        f"{signed(points(pair.ci_low))} to {signed(points(pair.ci_high))}",
         split,
         f"{_p(pair.p)} ({_p(pair.p_holm)})",
         f"{pair.base.cut_off} -> {pair.new.cut_off} ({_p(pair.cut_p)})",
@@ -204,8 +204,8 @@ def _would_show(pair: Pair) -> str:
     figure, but five of them, all one way, are the fewest that any test calls a change.
     """
     if pair.smallest_shown is not None:
-        return f"{_points(pair.smallest_shown)} pts"
-    return f"> {_points(5 / pair.questions)} pts" if pair.questions > 5 else "nothing"
+        return f"{points(pair.smallest_shown)} pts"
+    return f"> {points(5 / pair.questions)} pts" if pair.questions > 5 else "nothing"
 
 
 def _beside(pair: Pair) -> Iterator[str]:
@@ -221,10 +221,10 @@ def _beside(pair: Pair) -> Iterator[str]:
 
 
 def _spread(spread: Spread) -> str:
-    low, high = _points(spread.low), _points(spread.high)
+    low, high = points(spread.low), points(spread.high)
     if spread.runs == 1:
         return f"{low} % (one run)"
-    apart = _points(spread.high - spread.low)
+    apart = points(spread.high - spread.low)
     return f"{low} to {high} % ({spread.runs} runs, {apart} pts apart)"
 
 
@@ -285,14 +285,6 @@ def _row_name(row: Row, result: Comparison) -> str:
 
 def _title(row: Row) -> str:
     return _plain(row.title) + (" (sample list)" if row.sample_list else "")
-
-
-def _points(share: float) -> str:
-    return stats.half_up(Fraction(share) * 100, 1)
-
-
-def _signed(number: str) -> str:
-    return number if number.startswith("-") or not float(number) else f"+{number}"
 
 
 def _p(value: float) -> str:

@@ -19,8 +19,6 @@ Only the child imports xllamacpp. Windows is not supported.
 
 import argparse
 import ctypes
-import functools
-import hashlib
 import importlib.util
 import json
 import os
@@ -74,8 +72,6 @@ class EmbeddedServer:
     base_url: str
     pid: int
     started: str
-    model_file: str
-    model_sha256: str
 
 
 @contextmanager
@@ -104,9 +100,8 @@ def running(
         command += ["--parent", str(os.getpid())]
     started = now()
     with _process(command, log_file) as (process, log_start):
-        sha256 = _sha256(file)  # 0.1 s, spent while the model loads
         address = _address(process, log_file, log_start)
-        yield EmbeddedServer(f"{address}/v1", process.pid, started, file.name, sha256)
+        yield EmbeddedServer(f"{address}/v1", process.pid, started)
 
 
 def _model_file(model: str) -> Path:
@@ -142,12 +137,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # macOS
-
-
-@functools.cache
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 @contextmanager

@@ -316,13 +316,6 @@ def drawn_pin(task: Task, path: Path) -> Pin:
     raise ListError(f"{path}: holds no table with the columns of {task.source.dataset}")
 
 
-def pin_text(pin: Pin) -> str:
-    """A pin as the file in `tasks/lists/`: one row a line, so that a change shows as a line."""
-    head = pin.model_dump(exclude={"rows"})
-    rows = ",\n".join("  " + json.dumps(row.model_dump()) for row in pin.rows)
-    return json.dumps(head, indent=1)[:-2] + f',\n "rows": [\n{rows}\n ]\n}}\n'
-
-
 def describe(task: Task) -> list[str]:
     """What a task's official list is and whether its rows are here, a line each; no text."""
     refuse_made(task)

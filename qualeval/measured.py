@@ -15,10 +15,6 @@ from qualeval.comparable import ComparedRun, Outcome, PartOfRun, Question
 from qualeval.errors import ContractError
 from qualeval.records import Count, ItemId, Record, count_words
 
-SEED = 42
-MANY_QUESTIONS = 100
-"""From here on the mean of repeated questions is normal enough for t."""
-
 CAUSES = {
     "misrouted": "misrouted",
     "no_letter": "no letter",
@@ -190,11 +186,7 @@ def mean_interval(gaps: Sequence[float]) -> stats.Interval:
     Where hardly any question differs both are too sure of it, so it reaches at least as far as
     `stats.tango` does with no question that differs. Miller 2024, arXiv 2411.00640; Efron 1979.
     """
-    scores = [[gap] for gap in gaps]
-    if len(gaps) >= MANY_QUESTIONS:
-        found = stats.clustered_mean(scores).interval
-    else:
-        found = stats.question_bootstrap(scores, seed=SEED)
+    found = stats.question_interval([[gap] for gap in gaps])
     mean = math.fsum(gaps) / len(gaps)
     reach = stats.smallest_gate_margin(len(gaps), 0.0)
     low, high = max(-1.0, min(found.low, mean - reach)), min(1.0, max(found.high, mean + reach))
@@ -210,8 +202,8 @@ def mean_test(gaps: Sequence[float]) -> float:
     import numpy as np
     from scipy.special import stdtr
 
-    if len(gaps) < MANY_QUESTIONS:
-        signs = np.random.default_rng(SEED).choice((-1.0, 1.0), (stats.DRAWS, len(gaps)))
+    if len(gaps) < stats.MANY_QUESTIONS:
+        signs = np.random.default_rng(stats.SEED).choice((-1.0, 1.0), (stats.DRAWS, len(gaps)))
         sums = np.abs(signs @ np.array(gaps))
         # Sums that are equal on paper differ by rounding.
         reached = int(np.count_nonzero(sums >= abs(math.fsum(gaps)) - 1e-9))

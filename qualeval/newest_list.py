@@ -25,6 +25,7 @@ from qualeval.pins import (
     pinned_row,
     pinned_rows,
     rows_path,
+    text_of,
 )
 from qualeval.records import count_words, now
 from qualeval.streamed_rows import SUFFIXES, Place, files_below, read, scan
@@ -183,7 +184,7 @@ def _take(
             if known is not None:
                 _refuse_other(known, lock, lock_path(source))
             else:
-                write_whole(lock_path(source), lock_text(lock).encode())
+                write_whole(lock_path(source), text_of(lock).encode())
             write_whole(origin_path(source), json.dumps(facts).encode())
     except OSError as error:
         raise ListError(f"{target}: cannot be written: {error.strerror}") from None
@@ -245,13 +246,6 @@ def _by_number(name: str) -> tuple[int, str]:
 
 
 # The lock
-
-
-def lock_text(lock: Lock) -> str:
-    """A lock as it is kept: one row a line."""
-    head = lock.model_dump(mode="json", exclude={"rows"})
-    rows = ",\n".join("  " + json.dumps(row.model_dump()) for row in lock.rows)
-    return json.dumps(head, indent=1)[:-2] + f',\n "rows": [\n{rows}\n ]\n}}\n'
 
 
 def lock_of(task: Task, draw: Newest) -> Lock:

@@ -5,6 +5,7 @@ of a list that no pin can be shipped for.
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,6 +59,15 @@ class Lock(Record):
     tests: int
     sha256: str
     rows: tuple[PinnedRow, ...]
+
+
+def text_of(pinned: Pin | Lock) -> str:
+    """A pin as it stands in `tasks/lists/`, a lock as it is kept: one row a line, so that a change
+    shows as a line.
+    """
+    head = pinned.model_dump(mode="json", exclude={"rows"})
+    rows = ",\n".join("  " + json.dumps(row.model_dump()) for row in pinned.rows)
+    return json.dumps(head, indent=1)[:-2] + f',\n "rows": [\n{rows}\n ]\n}}\n'
 
 
 def list_sha256(row_hashes: Iterable[str]) -> str:

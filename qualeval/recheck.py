@@ -113,7 +113,7 @@ def label_of(run: Path) -> str:
 def json_object(text: bytes, where: str) -> Json:
     """A JSON object in which no name occurs twice. Raises RunFolderError."""
     try:
-        value = json.loads(text, object_pairs_hook=_no_double_names)
+        value = json.loads(text, object_pairs_hook=no_double_names)
     except (ValueError, RecursionError):
         raise RunFolderError(f"{where}: is not JSON") from None
     if not isinstance(value, dict):
@@ -129,7 +129,8 @@ def object_in(path: Path) -> Json:
         raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _no_double_names(pairs: list[tuple[str, JsonValue]]) -> Json:
+def no_double_names(pairs: list[tuple[str, JsonValue]]) -> Json:
+    """The object of these pairs. Raises ValueError: a second value would hide the first."""
     value = dict(pairs)
     if len(value) < len(pairs):
         raise ValueError("a name occurs twice")

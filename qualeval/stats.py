@@ -17,6 +17,8 @@ CONFIDENCE = 0.95  # two-sided, of every published interval
 Z = NormalDist().inv_cdf(0.975)  # the same, as the planning functions (`mde_*`) need it
 Z_POWER = NormalDist().inv_cdf(0.80)  # their power: four of five true changes are noticed
 DRAWS = 9_999  # redraws of the question bootstrap
+SEED = 42  # of those redraws: the same scores have the same interval
+MANY_QUESTIONS = 100  # from here on their mean is normal enough for t
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,16 @@ def question_bootstrap(scores_by_question: Iterable[Sequence[float]], seed: int)
     redrawn = [means[generator.integers(0, means.size, means.size)].mean() for _ in range(DRAWS)]
     low, high = np.quantile(redrawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(float(low), float(high), "bootstrap-percentile", CONFIDENCE)
+
+
+def question_interval(scores_by_question: Sequence[Sequence[float]]) -> Interval:
+    """Interval of the mean score of questions whose repeats hang together: `clustered_mean` where
+    there are MANY_QUESTIONS, else `question_bootstrap`, always from the same seed. ValueError: as
+    they.
+    """
+    if len(scores_by_question) >= MANY_QUESTIONS:
+        return clustered_mean(scores_by_question).interval
+    return question_bootstrap(scores_by_question, seed=SEED)
 
 
 def mde_paired(n: int, discordant_share: float) -> float | None:

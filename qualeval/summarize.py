@@ -228,9 +228,7 @@ def _interval(tally: Tally, repeats: int) -> stats.Interval:
         return stats.wilson(tally.right, tally.answered)
     if len({sum(scores) for scores in questions}) == 1:
         return stats.wilson(tally.right // repeats, len(questions))
-    if len(questions) < 100:
-        return stats.question_bootstrap(questions, seed=42)
-    wide = stats.clustered_mean(questions).interval
+    wide = stats.question_interval(questions)
     return replace(wide, low=max(0.0, wide.low), high=min(1.0, wide.high))
 
 

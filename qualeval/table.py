@@ -24,6 +24,11 @@ def points(share: float, places: int = 1) -> str:
     return half_up(Fraction(share) * 100, places)
 
 
+def signed(number: str) -> str:
+    """A number as it is printed, with a plus where it is above zero."""
+    return number if number.startswith("-") or not float(number) else f"+{number}"
+
+
 def percent_of(right: int, n: int) -> str:
     """right / n in percent with one decimal, half rounded up from the integers."""
     return half_up(Fraction(100 * right, n), 1)

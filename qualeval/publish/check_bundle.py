@@ -47,8 +47,8 @@ def verify_bundle(bundle: Path) -> tuple[list[str], int]:
     """
     if not is_bundle(bundle):
         raise RunFolderError(f"{bundle}: is no bundle: it holds no {MANIFEST} of one")
-    check, found = _Check(bundle), Findings()
-    check.found = found
+    check = _Check(bundle)
+    found = check.found
     _check_files(check)
     summaries = {}
     names = started_parts(bundle) if any(bundle.glob("*.contract.json")) else ()

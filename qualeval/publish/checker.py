@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from qualeval.publish.allowlist import Allowlist
 from qualeval.publish.literals import Literals
 from qualeval.publish.overlap import SHORTEST, Protected, share_of, words_of
-from qualeval.publish.rules import SEVERITY, Action, Rule, RuleBook, TextClass
+from qualeval.publish.rules import SEVERITY, Action, Rule, RuleBook, TextClass, placeholder
 from qualeval.publish.views import View, views
 from qualeval.records import Record
 
@@ -216,7 +216,7 @@ def _replace(checked: Checked, spans: list[tuple[int, int, Finding, str]]) -> No
         if merged and start < merged[-1][1]:
             first, before, kept, name = merged[-1]
             if end > before:
-                merged[-1] = (first, end, kept, f"⟦redacted:{kept.rule}⟧")
+                merged[-1] = (first, end, kept, placeholder(kept.rule))
             else:
                 merged[-1] = (first, before, kept, name)
             continue

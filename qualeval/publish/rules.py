@@ -132,8 +132,8 @@ class RuleBook:
         for view in readings:
             by_word = self.split_by_word if view.kind == "joined" else self.by_word
             # A word is still there when line breaks went; not when escapes were undone.
-            undone = view.kind == "plain" and readings[-1].kind != "plain" and readings[1].kind
-            some = self.by_word if undone == "decoded" else words
+            undone = view.kind == "plain" and any(r.kind == "decoded" for r in readings[1:2])
+            some = self.by_word if undone else words
             lower = view.lower
             rules = [r for word in some if word in lower for r in by_word.get(word, ())]
             for rule in dict.fromkeys(rules):

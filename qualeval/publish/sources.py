@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import JsonValue
-
 from qualeval.errors import RunFolderError
+from qualeval.recheck import no_double_names
 from qualeval.records import Json
 
 LONGEST_LINE = 8_000_000
@@ -96,20 +95,13 @@ def object_of(path: Path) -> Json:
 
 
 def _object(data: str, number: int) -> Json:
-    """A JSON object in which no name occurs twice: the second would hide the first."""
+    """A JSON object in which no name occurs twice."""
     try:
-        value = json.loads(data, object_pairs_hook=_no_double_names)
+        value = json.loads(data, object_pairs_hook=no_double_names)
     except (ValueError, RecursionError):
         raise UnreadableError("schema", number) from None
     if not isinstance(value, dict):
         raise UnreadableError("schema", number)
-    return value
-
-
-def _no_double_names(pairs: list[tuple[str, JsonValue]]) -> Json:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a name occurs twice")
     return value
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from qualeval.compare import Comparison
 from qualeval.records import Summary
-from qualeval.table import percent_of, points
+from qualeval.table import percent_of, points, signed
 
 ROW_HEIGHT = 54
 """Pixels that one row takes: a line of words above a line of marks."""
@@ -119,8 +119,7 @@ def _tick(share: float) -> str:
 
 
 def _signed(share: float) -> str:
-    number = points(share)
-    return number if number.startswith("-") or not float(number) else f"+{number}"
+    return signed(points(share))
 
 
 def bars(strata: Iterable[tuple[str, int, int]]) -> list[tuple[str, str, str]]:
