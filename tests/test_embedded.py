@@ -58,8 +58,8 @@ with ExitStack() as stack:
             time.sleep(60)
             os._exit(0)
         print(fork)
-    print(server.pid, flush=True)
     try:
+        print(server.pid, flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
