@@ -15,10 +15,9 @@ from qualeval.records import (
     RunSummary,
     Summary,
     Verdict,
-    key_of,
     to_json,
 )
-from qualeval.runfolder import RawReplies, RunFolder, read_contract, read_failures
+from qualeval.runfolder import RawReplies, RunFolder, read_contract, still_open
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
 
@@ -72,20 +71,19 @@ def finish_part(
     if contract is None:
         raise RunFolderError(f"{files.path}: part '{plan.name}' has no contract; run it first")
     replies = RawReplies(files.file(f"{plan.name}.gen.jsonl"))
-    failures = read_failures(files.file(f"{plan.name}.errors.jsonl"))
-    still_open = {key: failure for key, failure in failures.items() if key not in replies}
+    given_up = still_open(files.path, plan.name, replies)
     with files.replace(f"{plan.name}.jsonl") as line:
 
-        def answers() -> Iterator[Answer]:
+        def outcomes() -> Iterator[Answer | FailedRequest]:
             for outcome in graded(plan, replies, workers):
-                if isinstance(outcome, FailedRequest):
-                    still_open[key_of(outcome.id, outcome.repeat)] = outcome
+                if isinstance(outcome, Answer):
+                    line(to_json(outcome))
+                else:
                     files.log(f"no verdict on id {outcome.id}: {outcome.message}", plan.name)
-                    continue
-                line(to_json(outcome))
                 yield outcome
+            yield from given_up
 
-        summary = summarize(plan.task, label, contract, answers(), still_open)
+        summary = summarize(plan.task, label, contract, outcomes())
     files.write(f"{plan.name}.summary.json", summary.model_dump_json(indent=2))
     return summary
 

@@ -252,6 +252,14 @@ def read_failures(path: Path) -> dict[tuple[str, int], FailedRequest]:
     return {key_of(f.id, f.repeat): f for _, f in read_lines(path, FailedRequest)}
 
 
+def still_open(folder: Path, part: str, replies: RawReplies) -> list[FailedRequest]:
+    """The requests of a part that were given up and not answered since, the last failure of each.
+    Raises RunFolderError.
+    """
+    failures = read_failures(folder / f"{part}.errors.jsonl")
+    return [failed for key, failed in failures.items() if key not in replies]
+
+
 def read_contract(path: Path) -> Contract | None:
     """The contract at `path`, or None when there is none. Raises RunFolderError."""
     return _read_whole(path, Contract)

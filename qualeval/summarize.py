@@ -98,25 +98,29 @@ def summarize(
     task: Task,
     label: str,
     contract: Contract,
-    answers: Iterable[Answer],
-    failures: Mapping[tuple[str, int], FailedRequest],
+    outcomes: Iterable[Answer | FailedRequest],
 ) -> Summary:
-    """The summary of one part. `failures` are the requests given up and not answered since.
+    """The summary of one part, from its answers and the requests that have none: given up and not
+    answered since, or answered with a program that has no verdict.
 
     Raises RunFolderError for a contract whose conditions are not of this version's form, KeyError,
     TypeError or ValueError where the details of an answer are not of this part's.
     """
     conditions = conditions_in(contract, f"{task.name}.contract.json")
     whole, rows = Tally(), {row: Tally() for row in conditions.list.rows}
-    for answer in answers:
-        beside = task.beside(answer)
-        whole.add(answer, beside)
-        if (row := task.row_of(answer.id)) in rows:
-            rows[row].add(answer, beside)
+    failed: list[FailedRequest] = []
+    not_judged = 0
+    for outcome in outcomes:
+        if isinstance(outcome, Answer):
+            beside = task.beside(outcome)
+            whole.add(outcome, beside)
+            if (row := task.row_of(outcome.id)) in rows:
+                rows[row].add(outcome, beside)
+        elif outcome.kind == NOT_JUDGED:
+            not_judged += 1
+        else:
+            failed.append(outcome)
     n = conditions.list.items * conditions.repeats
-    # Only now, since some are found by grading.
-    failed = [failure for failure in failures.values() if failure.kind != NOT_JUDGED]
-    not_judged = len(failures) - len(failed)
     summary = Summary.model_validate(
         {
             "part": task.name,

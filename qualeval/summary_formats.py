@@ -4,14 +4,15 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 
 from qualeval.errors import OptionError, RunFolderError, did_you_mean
 from qualeval.grading import graded
 from qualeval.publish import bundle_summary, is_bundle
 from qualeval.recheck import label_of, open_part, started_parts, whole_lines
-from qualeval.records import NOT_COMPARABLE, Answer, RunSummary, Summary
-from qualeval.runfolder import RawReplies, read_failures, read_summary
+from qualeval.records import NOT_COMPARABLE, RunSummary, Summary
+from qualeval.runfolder import RawReplies, read_summary, still_open
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table, percent_of, points, text_table
 from qualeval.tasks import TASKS
@@ -73,10 +74,8 @@ def _part(run: Path, name: str, label: str) -> Summary:
         )
     task.prepare()
     replies = RawReplies(run / f"{name}.gen.jsonl")
-    failures = read_failures(run / f"{name}.errors.jsonl")
-    still_open = {key: failed for key, failed in failures.items() if key not in replies}
-    answers = (a for a in graded(part.plan, replies) if isinstance(a, Answer))
-    return summarize(task, label, part.contract, answers, still_open)
+    outcomes = chain(graded(part.plan, replies), still_open(run, name, replies))
+    return summarize(task, label, part.contract, outcomes)
 
 
 def csv_table(run: RunSummary) -> str:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -51,7 +51,7 @@ from qualeval.records import (
 )
 from qualeval.reopen import contract_of, reopen
 from qualeval.reply import cut_by
-from qualeval.runfolder import RawReplies, read_failures, read_lines
+from qualeval.runfolder import RawReplies, read_lines, still_open
 from qualeval.summarize import summarize, summarize_run
 from qualeval.table import markdown_table
 from qualeval.tasks import TASKS
@@ -140,14 +140,13 @@ class _Part:
         self._check_failures(known)
         self._check_answer_lines(known)
         replies = RawReplies(self.run / self.gen)
-        failures = read_failures(self.run / f"{self.name}.errors.jsonl")
         keys = known or self.answers.in_order()
-        still_open = {key: f for key, f in failures.items() if key not in replies}
+        given_up = still_open(self.run, self.name, replies)
         try:
-            answers = self._recomputed(replies, keys)
-            summary = summarize(self.task, self._label(), self.contract, answers, still_open)
+            outcomes = chain(self._recomputed(replies, keys), given_up)
+            summary = summarize(self.task, self._label(), self.contract, outcomes)
         except (KeyError, TypeError, ValueError):
-            if self.same_grader:
+            if self.same_grader and self.plan is not None:
                 raise
             # Verdicts could not be made again, and the stored ones are not of this task's form.
             self.found.fault(self.file, "", "details lack what this part's figures are made of")

@@ -16,7 +16,6 @@ from qualeval.records import (
     Summary,
     ThinkingMode,
     Usage,
-    key_of,
 )
 from qualeval.summarize import summarize
 from qualeval.tasks import mmlupro
@@ -150,7 +149,7 @@ CUT: dict[str, Any] = {
 
 def answers(right: int, wrong: int = 0, cut: int = 0, **fields: Any) -> list[Answer]:
     """So many right, wrong and cut-off answers, with ids from 0 up."""
-    kinds = [{}] * right + [WRONG] * wrong + [CUT] * cut
+    kinds: list[dict[str, Any]] = [{}] * right + [WRONG] * wrong + [CUT] * cut
     return [answer(number, **(kind | fields)) for number, kind in enumerate(kinds)]
 
 
@@ -173,8 +172,7 @@ def summary(
     """The summary of these answers to a list of `n` items (as many as answers, if not given)."""
     given = list(given)
     made = contract(task, len(given) if n is None else n, sessions, **fields)
-    lost = {key_of(f.id, f.repeat): f for f in failures}
-    return summarize(task, "made up", made, given, lost)
+    return summarize(task, "made up", made, [*given, *failures])
 
 
 def thinking(task: StandInTask) -> StandInTask:

@@ -57,7 +57,7 @@ def count(run: Path, part: str = "mmlupro") -> None:
     contract = Contract.model_validate_json((run / f"{part}.contract.json").read_bytes())
     label = json.loads((run / "card.json").read_bytes())["label"]
     answers = (one for _, one in read_lines(run / f"{part}.jsonl", Answer))
-    summary = summarize(TASKS[part], label, contract, answers, {})
+    summary = summarize(TASKS[part], label, contract, answers)
     (run / f"{part}.summary.json").write_text(summary.model_dump_json(indent=2) + "\n")
 
 

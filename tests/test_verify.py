@@ -383,13 +383,18 @@ def test_details_without_form_are_named_where_no_grader_can_tell(tmp_path: Path)
         assert lab.run(parts="ifeval").code == 0
     run = lab.job().folder
     assert verify_command(run)[1] == 0
-    contract = run / "ifeval.contract.json"
-    text = contract.read_text(encoding="utf-8")
-    contract.write_text(text.replace('"ifeval 1"', '"ifeval 0"'), encoding="utf-8")
     set_in_line(run / "ifeval.jsonl", 1, details={})
+    lacking = "ifeval.jsonl: details lack what this part's figures are made of"
+    assert lacking not in verify_command(run)[0], "the grader makes them again"
+    contract, items = run / "ifeval.contract.json", run / "ifeval.items.jsonl"
+    kept, text = items.read_bytes(), contract.read_text(encoding="utf-8")
+    items.write_bytes(kept.replace(b"No comma", b"No dash"))
     lines, code = verify_command(run)
-    assert code == 1
-    assert "ifeval.jsonl: details lack what this part's figures are made of" in lines
+    assert code == 1 and lacking in lines
+    items.write_bytes(kept)
+    contract.write_text(text.replace('"ifeval 1"', '"ifeval 0"'), encoding="utf-8")
+    lines, code = verify_command(run)
+    assert code == 1 and lacking in lines
 
 
 def test_program_of_another_version_is_noted(run: Path) -> None:

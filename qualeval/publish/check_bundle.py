@@ -70,7 +70,7 @@ def bundle_summary(bundle: Path, part: str) -> Summary:
     contract, _ = contract_of(bundle, part)
     label = _stored(bundle, part).get("label")
     answers = (record.answer() for record in _records(bundle, part))
-    return summarize(TASKS[part], str(label or label_of(bundle)), contract, answers, {})
+    return summarize(TASKS[part], str(label or label_of(bundle)), contract, answers)
 
 
 def _told(check: _Check) -> tuple[list[str], int]:
