@@ -22,17 +22,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness import Row, show
+from harness import Row, reference_data, show
 
 from qualeval.code_workers import cores
 from qualeval.grade_file import grade_file
 from qualeval.graders.code import Test, judge
 from qualeval.graders.code.output import difference
+from qualeval.records import Verdict
 from qualeval.sandbox import Chosen, Sandbox, choose_sandbox
 from qualeval.sandbox.inside.prelude import LOADED
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-DATA = Path(os.environ.get("QUALEVAL_REFERENCE_DATA", BESIDE)) / "lcb"
+DATA = reference_data("lcb")
 PROBLEMS = DATA / "problems_v1_public_tests.jsonl"
 PROGRAMS = DATA / "codes_o1-mini.jsonl"
 
@@ -119,12 +119,19 @@ def measure(chosen: Chosen, folder: Path, rounds: int) -> tuple[list[Row], list[
                     1 / LEAST_TIMES,
                 )
             )
-            times = {kind: best[kind] / best["sandbox"] for kind in ("prelude", "bare")}
+            faster = {kind: best[kind] / best["sandbox"] for kind in ("prelude", "bare")}
             notes.append(
-                f"{name}: {times['prelude']:.1f} times the tests/s of that subprocess; "
-                f"{times['bare']:.1f} times those of a bare interpreter ({1 / best['bare']:.0f})"
+                f"{name}: {faster['prelude']:.1f} times the tests/s of that subprocess; "
+                f"{faster['bare']:.1f} times those of a bare interpreter ({1 / best['bare']:.0f})"
             )
     return rows, notes
+
+
+def tests_of(verdict: Verdict) -> int:
+    """How many tests a program was judged on."""
+    tests = (verdict.details or {})["tests"]
+    assert isinstance(tests, int)
+    return tests
 
 
 def real_programs(folder: Path) -> str:
@@ -144,7 +151,7 @@ def real_programs(folder: Path) -> str:
     verdicts = [reply.verdict for reply in graded if reply.verdict is not None]
     if len(verdicts) != len(wanted):
         raise SystemExit(f"{len(wanted) - len(verdicts)} programs have no verdict")
-    tests = sum((verdict.details or {})["tests"] for verdict in verdicts)
+    tests = sum(map(tests_of, verdicts))
     accepted = sum(verdict.right for verdict in verdicts)
     return (
         f"{len(graded)} real programs ({accepted} accepted), {tests} tests: {wall:.1f} s with the "

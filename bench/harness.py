@@ -1,4 +1,6 @@
-"""What both benches share: the card, processes, the server on a core of its own, the table."""
+"""What the benches share: the reference data, the card, processes, the server on a core of its own,
+the table.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,12 @@ QUESTION = "Which of these is the right one? " + "A made-up text as long as a qu
 OPTIONS = [f"option number {n} of ten, a line of some length" for n in range(10)]
 Json = dict[str, Any]
 CORES = sorted(os.sched_getaffinity(0))
+
+
+def reference_data(name: str) -> Path:
+    """A folder of the reference data, which may not be there: it is not in the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("QUALEVAL_REFERENCE_DATA", beside)) / name
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ The GPT-4 replies come from the reference data beside the repository (`../shared
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
+
+from harness import reference_data
 
 from qualeval.graders.ifeval import INSTRUCTION_TYPES, grade, prepare
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-DATA = Path(os.environ.get("QUALEVAL_REFERENCE_DATA", BESIDE)) / "ifeval"
+DATA = reference_data("ifeval")
 LIMIT_REPLIES = 1.5  # seconds for the 541 replies
 LIMIT_GROWTH = 1.5  # time per reply of four times the replies, against once
 LIMIT_MEGABYTE = 10.0  # seconds for all checkers on one reply of 1 MB
@@ -106,7 +106,7 @@ def main() -> int:
         print("GPT-4 replies: skipped, no reference data (QUALEVAL_REFERENCE_DATA)")
     kwargs = [STRICT_ON_NOTHING.get(name, {}) for name in INSTRUCTION_TYPES]
     for name, text in MEGABYTES.items():
-        used = seconds(lambda text=text: grade(text, INSTRUCTION_TYPES, kwargs))  # type: ignore[misc]
+        used = seconds(partial(grade, text, INSTRUCTION_TYPES, kwargs))
         fits.append(show(f"{name}, all 25 checkers", used, LIMIT_MEGABYTE))
     return 0 if all(fits) else 1
 

@@ -15,9 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from qualeval.card import Card
+    from qualeval.contract import Conditions
+    from qualeval.publish.literals import Literals
+    from qualeval.publish.overlap import Protected
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -89,12 +98,12 @@ def make_run(folder: Path, megabytes: float) -> Path:
     with RunFolder(run) as files:
         files.write("mmlupro.contract.json", stored.model_dump_json(indent=2))
         answers = (answer for _, answer in read_lines(run / "mmlupro.jsonl", Answer))
-        summary = summarize(TASKS["mmlupro"], "run", stored, answers, {})
+        summary = summarize(TASKS["mmlupro"], "run", stored, answers)
         files.write("mmlupro.summary.json", summary.model_dump_json(indent=2))
     return run
 
 
-def protected_words(count: int) -> Any:
+def protected_words(count: int) -> Protected:
     """A made-up protected list as large as GPQA Diamond."""
     from qualeval.publish.overlap import Protected
 
@@ -109,23 +118,26 @@ def protected_words(count: int) -> Any:
 
 
 def measure(run: Path) -> None:
-    """Publish and print the figures; runs in a process of its own."""
-    from dataclasses import replace
+    """Publish and print the figures; runs in a process of its own.
 
+    The run is checked against protected texts and names that this machine need not have.
+    """
     from qualeval.publish import publishing
+    from qualeval.publish.literals import literals_of
+    from qualeval.publish.machine import gather
+    from qualeval.publish.protected import protected_texts
 
-    own = publishing.protected_texts
     protected = protected_words(198)
-    publishing.protected_texts = lambda *given: (protected, own(*given)[1])
-    gather = publishing.gather
+    more = literals_of(["quartz-node-17", "j.doe-lab"], ["k3y-of-the-bench-000111"])
 
-    def with_more(*given: Any) -> Any:
-        from qualeval.publish.literals import literals_of
+    def words_and_why_blind(
+        run: Path, names: Sequence[str], parts: Mapping[str, Conditions]
+    ) -> tuple[Protected, dict[str, str]]:
+        return protected, protected_texts(run, names, parts)[1]
 
-        more = literals_of(["quartz-node-17", "j.doe-lab"], ["k3y-of-the-bench-000111"])
-        return replace(gather(*given), values=(*gather(*given).values, *more.values))
-
-    publishing.gather = with_more
+    def gather_and_more(run: Path, card: Card | None, folders: Iterable[Path]) -> Literals:
+        own = gather(run, card, folders)
+        return replace(own, values=(*own.values, *more.values))
 
     def parse() -> None:
         with (run / "mmlupro.jsonl").open("rb") as file:
@@ -136,7 +148,11 @@ def measure(run: Path) -> None:
     parse()
     bare = time.process_time() - start
     start, wall = time.process_time(), time.perf_counter()
-    done = publishing.publish_run(run, job_public=True)
+    with (
+        patch.object(publishing, "protected_texts", words_and_why_blind),
+        patch.object(publishing, "gather", gather_and_more),
+    ):
+        done = publishing.publish_run(run)
     seconds, wall = time.process_time() - start, time.perf_counter() - wall
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures = {"seconds": seconds, "wall": wall, "bare": bare, "peak": peak, "code": done.code}

@@ -14,13 +14,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from harness import Part, Row, running, show, wait_for, write_card
+from harness import Part, Row, reference_data, running, show, wait_for, write_card
 from model_server import RunningServer  # on the path since harness is
 
 COMMAND = str(Path(sys.executable).with_name("qualeval"))
-DATA = Path(__file__).parents[2] / "shared" / "data" / "mmlupro"
+DATA = reference_data("mmlupro")
 HELP_IMPORTS = "import typer"
 RUN_IMPORTS = "import httpx, typer, pydantic, anyio"
 
@@ -65,7 +66,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     for words in (["--help"], ["run", "--help"]):
         what = " ".join(["qualeval", *words])
-        rows.append(against(what, lambda w=words: wall(COMMAND, *w), HELP_IMPORTS, 4, rounds))  # type: ignore[misc]
+        rows.append(against(what, partial(wall, COMMAND, *words), HELP_IMPORTS, 4, rounds))
     with tempfile.TemporaryDirectory(prefix="qualeval-bench-") as name, running(16) as server:
         folder = Path(name)
         os.environ["QUALEVAL_CACHE"] = str(folder / "cache")
@@ -77,12 +78,11 @@ def main() -> int:
             text = own.read_text(encoding="utf-8").replace('"mmlupro.jsonl"', '"official"')
             cards["official list, cached"].write_text(text, encoding="utf-8")
         else:
-            notes.append(f"{DATA} is not there: no official list")
+            notes.append("official list: left out, no reference data (QUALEVAL_REFERENCE_DATA)")
         for kind, card in cards.items():
             what = f"first request, {kind}"
-            rows.append(
-                against(what, lambda c=card: first_request(server, c), RUN_IMPORTS, 5, rounds)  # type: ignore[misc]
-            )
+            ours = partial(first_request, server, card)
+            rows.append(against(what, ours, RUN_IMPORTS, 5, rounds))
     return show(rows, notes, load)
 
 

@@ -143,7 +143,8 @@ class _Part:
         keys = known or self.answers.in_order()
         given_up = still_open(self.run, self.name, replies)
         try:
-            outcomes = chain(self._recomputed(replies, keys), given_up)
+            answers = self._recomputed(replies, keys)
+            outcomes = chain[Answer | FailedRequest](answers, given_up)
             summary = summarize(self.task, self._label(), self.contract, outcomes)
         except (KeyError, TypeError, ValueError):
             if self.same_grader and self.plan is not None:

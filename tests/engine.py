@@ -21,10 +21,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from model_server import PATIENCE as PATIENCE
 from model_server import RunningServer
 from typer.testing import CliRunner
 
@@ -32,9 +34,6 @@ from qualeval.cli import app
 
 Json = dict[str, Any]
 Process = subprocess.Popen[str]
-
-PATIENCE = 60.0
-"""Seconds that a condition may take on a machine with other work; a healthy one takes far less."""
 
 GONE_PORT = 9
 """Nobody listens on the discard port of a test machine."""
@@ -46,6 +45,33 @@ def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE)
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
         time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def beside(steps: Callable[[], None]) -> Iterator[None]:
+    """Do `steps` in a thread while the block runs; when they fail the test does."""
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(steps)
+        yield
+        done.result()
+
+
+@contextlib.contextmanager
+def served_once_all_are_there(*expected: tuple[RunningServer, int]) -> Iterator[None]:
+    """No server serves anything before each has so many requests; then they serve all."""
+
+    def wait_and_serve() -> None:
+        try:
+            for server, count in expected:
+                until(lambda: server.summary()["requests"] >= count, f"{count} requests")  # noqa: B023
+        finally:
+            for server, _ in expected:
+                server.serve(None)
+
+    for server, _ in expected:
+        server.serve(0)
+    with beside(wait_and_serve):
+        yield
 
 
 def json_lines(path: Path) -> list[Json]:

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-TIMEOUT_SECONDS = 600
+TIMEOUT_SECONDS = 1800
 WORKERS = 2
 
 
@@ -58,34 +58,49 @@ def results(rung: str) -> Iterator[Line]:
 
     from threat_programs import ORDINARY, POISONS, THREATS, Ordinary, Poison, Threat, fault_of
 
-    from qualeval.sandbox import Limits, Ran, Sandbox, check_rung
+    from qualeval.sandbox import RUNGS, Limits, Ran, Sandbox, check_rung
     from qualeval.sandbox.interpreter import this_interpreter
     from qualeval.sandbox.values import MIB
 
-    checked = check_rung(rung, this_interpreter())
+    (name,) = (known for known in RUNGS if known == rung)
+    checked = check_rung(name, this_interpreter())
     if not checked.holds:
         yield {"skipped": f"{rung}: {checked.canaries[-1].name}: {checked.canaries[-1].detail}"}
         return
-    limits = Limits(
-        cpu_seconds=1.5, wall_seconds=3, memory_bytes=512 * MIB, output_bytes=4 * MIB, processes=32
-    )
-    roomy = Limits(cpu_seconds=10, wall_seconds=60)
+
+    def limits_of(threat: Threat) -> Limits:
+        """Little time for what may be ended by it; what has to end by itself has plenty."""
+        return Limits(
+            cpu_seconds=1.5 if "cpu_limit" in threat.expect else 30,
+            wall_seconds=3 if "wall_limit" in threat.expect else 60,
+            memory_bytes=512 * MIB,
+            output_bytes=4 * MIB,
+            processes=32,
+        )
+
+    roomy = Limits(cpu_seconds=30, wall_seconds=60)
     port = ""
-    own = threading.local()
+
+    class Own(threading.local):
+        sandbox: Sandbox | None = None
+
+    own = Own()
 
     def run(code: str, stdin: bytes, limits: Limits) -> Ran:
-        if not hasattr(own, "sandbox"):
-            own.sandbox = sandboxes.enter_context(Sandbox(rung, this_interpreter()))
+        if own.sandbox is None:
+            own.sandbox = sandboxes.enter_context(Sandbox(name, this_interpreter()))
         return own.sandbox.run(code, stdin, limits)
 
     def threat(threat: Threat) -> Line:
         stdin = port.encode() if threat.name == "network" else threat.stdin
-        return {"name": threat.name, "fault": fault_of(threat, run(threat.code, stdin, limits))}
+        ran = run(threat.code, stdin, limits_of(threat))
+        return {"name": threat.name, "fault": fault_of(threat, ran)}
 
     def poison(pair: Poison) -> Line:
         """Both in the same sandbox."""
         faults = [
-            fault_of(one, run(one.code, one.stdin, limits)) for one in (pair.first, pair.second)
+            fault_of(one, run(one.code, one.stdin, limits_of(one)))
+            for one in (pair.first, pair.second)
         ]
         return {"name": f"after {pair.name}", "fault": faults[0] or faults[1]}
 

@@ -13,8 +13,10 @@ From a shell it runs until its standard input ends: `python tests/model_server.p
 
 Beside the pages of a model server it has, never behind key or faults:
     GET /_stats[?summary=1]   counters, and every chat request with its times and body
-    POST /_reset              forget requests, counters and attempts
+    POST /_reset              forget requests, counters and attempts; serve all
     POST /_script             replace the script; attempts start at the first step again
+    POST /_serve              {"requests": N}: give slots to N more chat requests, then to none
+                              until told again; null (as after a reset): to all
     POST /_stop               end
 
 A chat request holds a slot for its service time; the next one in the queue starts at the very
@@ -64,7 +66,10 @@ from model_server_replies import (
     wire,
 )
 
-__all__ = ["Options", "RunningServer", "running", "service_times", "start"]
+__all__ = ["PATIENCE", "Options", "RunningServer", "running", "service_times", "start"]
+
+PATIENCE = 60.0
+"""Seconds that anything may take on a machine with other work; on a quiet one it takes far less."""
 
 # ------------------------------------------------------------------ for tests and benches
 
@@ -95,12 +100,19 @@ class RunningServer:
         return self._call("GET", "/_stats?summary=1")
 
     def reset(self) -> None:
-        """Forget requests, counters and attempts."""
+        """Forget requests, counters and attempts, and serve all."""
         self._call("POST", "/_reset")
 
     def script(self, script: Json) -> None:
         """Replace the script; attempts start at the first step again."""
         self._call("POST", "/_script", script)
+
+    def serve(self, requests: int | None) -> None:
+        """Give slots to so many more chat requests; the next ones wait until this is called again.
+
+        None: to all. What must be seen in its middle waits there, whatever the machine does.
+        """
+        self._call("POST", "/_serve", {"requests": requests})
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
@@ -108,14 +120,14 @@ class RunningServer:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         try:
-            self.process.wait(timeout=5)
+            self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         self.process.stdout.close()
 
     def _call(self, method: str, path: str, body: Json | None = None) -> Json:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, None if body is None else json.dumps(body))
             answer: Json = json.loads(connection.getresponse().read())
@@ -199,15 +211,24 @@ class Slots:
         self.running: set[Job] = set()
         self.most = Counter[str]()
         self.on_answer: Callable[[Job], None] = lambda job: None
+        self._left: int | None = None
+
+    def serve(self, requests: int | None) -> None:
+        """Start so many more jobs and then none, until called again; None: all."""
+        self._left = requests
+        self._refill(self._loop.time())
+
+    def _one_is_free(self) -> bool:
+        return len(self.running) < self._slots and self._left != 0
 
     def offer(self, job: Job) -> bool:
         """Start or queue the job; False when the queue is full."""
-        busy, queued = len(self.running), len(self.queue)
-        if busy >= self._slots and self._limit is not None and queued >= self._limit:
+        busy, queued, free = len(self.running), len(self.queue), self._one_is_free()
+        if not free and self._limit is not None and queued >= self._limit:
             return False
         if busy + queued >= self.most["in_flight"]:
             self.most["in_flight"] = busy + queued + 1
-        if busy < self._slots:
+        if free:
             self._start(job, job.arrival)
         else:
             self.queue.append(job)
@@ -236,6 +257,8 @@ class Slots:
     def _start(self, job: Job, at: float) -> None:
         assert job.wire and job.connection
         job.start, job.outcome = at, "running"
+        if self._left is not None:
+            self._left -= 1
         self.running.add(job)
         if len(self.running) > self.most["busy"]:
             self.most["busy"] = len(self.running)
@@ -261,7 +284,7 @@ class Slots:
             self._refill(end)
 
     def _refill(self, at: float) -> None:
-        while self.queue and len(self.running) < self._slots:
+        while self.queue and self._one_is_free():
             job = self.queue.popleft()
             self._start(job, max(at, job.arrival))  # it may have come while the timer was late
 
@@ -553,6 +576,9 @@ class Server:
             answer = {"summary": self._summary(), "requests": [self._record(j) for j in self._jobs]}
         elif (method, target) == (b"POST", b"/_reset"):
             self.forget()
+            self._slots.serve(None)
+        elif (method, target) == (b"POST", b"/_serve"):
+            self._slots.serve(json.loads(raw)["requests"])
         elif (method, target) == (b"POST", b"/_script"):
             self._script = Script(json.loads(raw))
             self._uses.clear()

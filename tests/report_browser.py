@@ -26,6 +26,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.command import Command
 from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE = 30.0
@@ -41,8 +42,8 @@ class Browser:
     def open(self, page: Path, state: str = "") -> None:
         """Load a page from disk, and wait until its script is done."""
         self.driver.get("about:blank")
-        self.driver.get_log("browser")
-        self.driver.get_log("performance")
+        self._log("browser")
+        self._log("performance")
         self.driver.get(page.resolve().as_uri() + state)
         self.until(lambda: self.js("return performance.getEntriesByName('report-ready').length"))
 
@@ -117,15 +118,20 @@ class Browser:
         """Pixels that the page is wider than its window."""
         return int(self.js("return document.scrollingElement.scrollWidth - innerWidth"))
 
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        """What a log of the driver holds since it was last asked for."""
+        entries = self.driver.execute(Command.GET_LOG, {"type": kind})["value"]
+        return list(entries)
+
     def complaints(self) -> list[str]:
         """Console messages and violations of the policy since the page was opened."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self._log("browser")]
 
     def requests(self) -> list[str]:
         """Addresses that were asked for, other than the page's own and data inside it."""
         own = self.driver.current_url.split("#")[0]
         found = []
-        for entry in self.driver.get_log("performance"):
+        for entry in self._log("performance"):
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 url = message["params"]["request"]["url"].split("#")[0]

@@ -48,7 +48,8 @@ def set_texts(run: Path, texts: dict[int, Json], part: str = "mmlupro") -> None:
 def hostile_run(folder: Path) -> Path:
     """A run whose replies, label, notes and setup are all hostile."""
     answers = "rrwcrwnw" + "r" * (len(HOSTILE) - 8) + "w"
-    setup = {"hardware": HOSTILE[0], "start_command": HOSTILE[1], "credits": [HOSTILE[2]]}
+    setup: Json = {"hardware": HOSTILE[0], "start_command": HOSTILE[1]}
+    setup |= {"credits": [HOSTILE[2]]}
     setup |= {"deviations": [{"what": HOSTILE[1], "here": HOSTILE[3]}]}
     run = Made(folder).run("hostile", answers, model=HOSTILE[0], setup=setup)
     card(run, label=HOSTILE[1], notes=HOSTILE[0] + "\n" + HOSTILE[5])

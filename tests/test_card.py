@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qualeval.card import (
@@ -23,7 +23,6 @@ from qualeval.card import (
 from qualeval.errors import CardError
 from qualeval.records import PART_NAMES
 
-STEADY = settings(derandomize=True, database=None, deadline=None)
 ROOT = Path(__file__).parents[1]
 
 SERVER = {"base_url": "http://127.0.0.1:8000/v1", "model": "m"}
@@ -395,7 +394,6 @@ JSON_VALUES = st.recursive(
 )  # fmt: skip
 
 
-@STEADY
 @given(JSON_VALUES, st.dictionaries(st.sampled_from(list(Card.model_fields)), JSON_VALUES))
 def test_any_json_value_is_a_card_or_an_explained_fault(value: Any, over: dict[str, Any]) -> None:
     """Never another exception, and a planted key is never printed nor accepted."""

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import typer
 from made_up import answers, card, failure, summary
@@ -65,7 +64,7 @@ def write_card(**fields: Any) -> Path:
 def commands() -> list[tuple[str, ...]]:
     """Every command and group that can be called, as words."""
 
-    def below(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    def below(command: object, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield words
         for name, inner in getattr(command, "commands", {}).items():
             yield from below(inner, (*words, name))

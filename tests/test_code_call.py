@@ -92,7 +92,7 @@ class LyingList(list):  # type: ignore[type-arg]
     def __len__(self) -> int:
         return 1
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class LyingInt(int):
@@ -121,6 +121,9 @@ class LyingClass:
         return list
 
 
+Pair = collections.namedtuple("Pair", "a b")
+
+
 class Colour(enum.IntEnum):
     RED = 3
 
@@ -140,7 +143,7 @@ class LyingDict(dict):  # type: ignore[type-arg]
         (Colour.RED, 3),
         (collections.OrderedDict(a=1), {"a": 1}),
         (collections.Counter("aab"), {"a": 2, "b": 1}),
-        (collections.namedtuple("Pair", "a b")(1, 2), [1, 2]),
+        (Pair(1, 2), [1, 2]),
         (numpy.int64(3), 3),
         (numpy.float32(0.5), 0.5),
         (numpy.bool_(True), True),
@@ -170,12 +173,13 @@ def test_nan_arrives_and_is_equal_to_nothing() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [{1}, frozenset(), (x for x in ()), object(), LyingClass(), collections.deque([1]), b"", 1j]
+    [{1}, frozenset(), (x for x in ""), object(), LyingClass(), collections.deque([1]), b"", 1j]
     + [numpy.longdouble(1), numpy.complex128(1), range(3), map(int, ()), len, Any],
 )
 def test_what_json_has_no_form_for_is_equal_to_nothing(value: Any) -> None:
     arrived = through(value)
-    for expected in ([], [1], {}, 1, 1.0, "", None, True, arrived):
+    others: list[object] = [[], [1], {}, 1, 1.0, "", None, True]
+    for expected in [*others, arrived]:
         assert not equal(expected, arrived)
         assert not equal([expected], [arrived])
 
@@ -294,9 +298,9 @@ def test_tags_that_nobody_wrote_are_equal_to_nothing() -> None:
     found = returned(b'qualeval-result 8\n{"a": 1}\n', "{}")
     assert found is not None
     assert not equal({"a": 1}, found.value)
-    odd = returned(b'qualeval-result 18\n{"dict":[[1.5,2]]}\n', "{}")
+    odd = returned(b'qualeval-result 18\n{"dict":[[[5],2]]}\n', "{}")
     assert odd is not None
-    assert not equal({"1.5": 2}, odd.value)
+    assert not equal({"[5]": 2}, odd.value)
 
 
 def test_arguments_are_a_line_each_and_blank_lines_none() -> None:

@@ -59,7 +59,7 @@ def test_text_behind_the_program_is_not_compiled() -> None:
     """It could end the check, and with it the choice."""
     behind = "x()\n" * 500_000
     tight = Limits(cpu_seconds=1, wall_seconds=2)
-    assert choose(("def f(): 1", behind), run_plainly, tight).index == 0
+    assert choose(("print(1)", behind), run_plainly, tight).index == 0
     assert choose(("def f(): 1", behind), run_plainly, tight, "f").index == 0
 
 
@@ -77,7 +77,7 @@ def test_error_of_the_first_text_is_told_with_its_line() -> None:
     ("text", "kind"),
     [
         ("print('\0')", ("ValueError", "SyntaxError")),
-        ("print('\ud800')", ("UnicodeEncodeError",)),
+        ("print('\ud800')", ("SyntaxError",)),
         ("(" * 5000, ("SyntaxError", "MemoryError")),
         ("-" * 100_000 + "1", ("MemoryError", "RecursionError")),
         ("return", ("SyntaxError",)),
@@ -136,6 +136,72 @@ def test_no_candidate_and_too_many_are_refused(texts: Sequence[str]) -> None:
 def test_extracted_candidates_are_never_too_many() -> None:
     reply = "".join(f"```\n{n} +\n```\n" for n in range(30))
     assert chosen(*(candidate.code for candidate in extract(reply).candidates)).index is None
+
+
+SCRIPT = "n = int(input())\nprint(n * 2)"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "O(n)",
+        "Time: O(n)\nSpace: O(1)",
+        "main()",
+        "if __name__ == '__main__':\n    main()",
+        "import sys",
+        "print(solve(3))",
+        "assert solve(3) == 6",
+        "def solve(n):\n    return n * 2",
+        "def test_solve():\n    assert solve(3) == 6\n",
+        "import io\nsys.stdin = io.StringIO('3')\nmain()",
+        "best = max(scores)",
+        "class Tree:\n    pass",
+        "x: int = 3",
+        "total += a[i]",
+    ],
+)
+def test_block_behind_a_script_that_could_not_run_alone_is_not_the_program(behind: str) -> None:
+    """The last program is wanted, and a use, a test or a piece of one is none."""
+    assert chosen(behind, SCRIPT).index == 1
+    assert chosen(SCRIPT, behind).index == 0
+    assert chosen(behind).index == 0  # alone it is judged for what it is
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        SCRIPT,
+        "import sys\nmain = lambda: print(1)\nmain()",
+        "def main():\n    print(later)\nlater = 1\nmain()",
+        "from math import *\nprint(gcd(4, floor(6.5)))",
+        "import os.path as p, sys\np.join('a'); sys.exit()",
+        "exec('x = 1')\nprint(x)",
+        "try:\n    print(1 // 0)\nexcept ZeroDivisionError as error:\n    print(error)",
+        "match input().split():\n    case [a, *rest]:\n        print(a, rest)\n"
+        "    case {'k': v, **more}:\n        print(v, more)\n    case other:\n        print(other)",
+        "def f():\n    global x\n    x = 1\nf()\nprint(x)",
+        "for i in range(3): print(i)",
+        "print([y for x in range(3) if (y := x)])",
+        "print(__name__, __file__)",
+        "with open(0) as f: print(f.read())",
+        "class A:\n    b = 1\n    print(b)",
+        "async def main():\n    print(1)\nimport asyncio\nasyncio.run(main())",
+        "import sys; print(' + '.join('x')) if 1 " + "+ 1" * 3000 + " else 0",
+    ],
+)
+def test_script_that_brings_what_it_needs_is_the_program(code: str) -> None:
+    assert chosen(code, SCRIPT).index == 0
+
+
+def test_names_of_the_prelude_need_no_import() -> None:
+    """What the official reference offers is there when the script runs."""
+    assert chosen("print(gcd(*map(int, sys.stdin.read().split())))", SCRIPT).index == 0
+
+
+def test_unknown_encoding_is_no_program() -> None:
+    """A cookie in the first lines is obeyed when it runs, and so when it is compiled."""
+    assert "unknown encoding: nosuch" in chosen("# -*- coding: nosuch -*-\nprint(1)").why
+    assert chosen("# -*- coding: latin-1 -*-\nprint(1)").index == 0
 
 
 def test_script_runs_by_itself() -> None:

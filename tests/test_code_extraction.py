@@ -3,12 +3,17 @@
 import re
 import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qualeval.graders.code import Candidate, extract
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 
 def first(reply: str) -> Candidate:
@@ -225,7 +230,7 @@ def lines_run(work: Callable[[], object]) -> int:
     """Lines of Python that a call runs: work that no other load of the machine changes."""
     count = 0
 
-    def tracer(*_: object) -> object:
+    def tracer(frame: FrameType, event: str, given: object) -> "TraceFunction":
         nonlocal count
         count += 1
         return tracer

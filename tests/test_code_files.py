@@ -249,7 +249,7 @@ def official(tmp_path: Path, server: RunningServer, monkeypatch: pytest.MonkeyPa
     """A list of the two newest problems, locked in a list cache of its own."""
     monkeypatch.setenv("QUALEVAL_CACHE", str(tmp_path / "cache"))
     task = dataclasses.replace(lcb.TASK, draw=dataclasses.replace(lcb.DRAW, size=2))
-    monkeypatch.setitem(TASKS, "lcb", task)  # type: ignore[arg-type]
+    monkeypatch.setitem(TASKS, "lcb", task)
     rows = [
         problem(id, ("1", "2"), ("2", "3"), contest_date=f"2026-01-0{day}T00:00:00")
         for id, day in (("old", 1), ("middle", 2), ("new", 3))

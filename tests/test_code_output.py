@@ -159,7 +159,7 @@ def test_tolerance_is_one_millionth_absolute_or_relative(expected: float, off: f
     """Against exact fractions, away from the edge itself."""
     written = expected * (1 + off) if abs(off) < 1e-5 else off
     assume(abs(written) < 1e300 and abs(expected) < 1e300)
-    share = abs(Fraction(written) - Fraction(expected)) / max(1, abs(Fraction(expected)))
+    share = abs(Fraction(written) - Fraction(expected)) / max(Fraction(1), abs(Fraction(expected)))
     assume(abs(share - Fraction(1, 10**6)) > Fraction(1, 10**15))
     assert same(repr(written), repr(expected)) is (share < Fraction(1, 10**6))
 

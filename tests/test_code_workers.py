@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import threading
@@ -28,7 +29,8 @@ TASK = TASKS["lcb"]
 TWICE = "print(int(input()) * 2)"
 THRICE = "print(int(input()) * 3)"
 ENDLESS = "import time\nwhile True:\n    time.sleep(1)"
-SLOW = "import time\ntime.sleep(0.3)\nprint(int(input()) * 2)"
+TO_BE_KILLED = f"{TWICE}  # but not the first time"
+PATIENT = Limits(cpu_seconds=30, wall_seconds=2 * PATIENCE)
 
 
 @dataclass
@@ -184,7 +186,8 @@ def test_verdict_asked_for_twice_is_judged_once(judge: Judge, workers: CodeWorke
     item = item_of(7, ("1", "2"))
     first = workers.begin(TASK, item, completion(TWICE), 0)
     assert workers.begin(TASK, item, completion(TWICE), 0) is first
-    assert first.result() and judge.runs == 1
+    first.result()
+    assert judge.runs == 1
     assert workers.begin(TASK, item, completion(TWICE), 0) is first
     assert workers.begin(TASK, item, completion(TWICE), 1).result() is not first.result()
     assert judge.runs == 2
@@ -221,11 +224,13 @@ def test_told_waits_only_when_asked_to(judge: Judge, workers: CodeWorkers) -> No
 
 
 def kill_in_the_middle(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
-    """End everything inside a sandbox by SIGKILL while a program runs, so many times."""
+    """End everything inside a sandbox by SIGKILL while TO_BE_KILLED runs, so many times. A program
+    without end stands in for it there: it is sure to be seen, and ends by nothing else.
+    """
     original, killed = Sandbox.run, list[int]()
 
     def run(self: Sandbox, code: str, stdin: bytes, limits: Limits) -> Ran:
-        if "sleep" not in code or len(killed) >= times:
+        if code != TO_BE_KILLED or len(killed) >= times:
             return original(self, code, stdin, limits)
         original(self, "", b"", limits)  # it is warm: what is inside beside a program is known
         idle = inside_of(self)
@@ -240,7 +245,7 @@ def kill_in_the_middle(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]
         killer = threading.Thread(target=kill)
         killer.start()
         try:
-            return original(self, code, stdin, limits)
+            return original(self, ENDLESS, stdin, PATIENT)
         finally:
             killer.join()
 
@@ -252,9 +257,9 @@ def test_sandbox_killed_in_the_middle_of_a_test_changes_no_verdict(
     monkeypatch: pytest.MonkeyPatch, workers: CodeWorkers, log: list[str]
 ) -> None:
     """One line in the log, and the test is run again in a new sandbox."""
-    unbroken = begin(workers, SLOW, "unbroken").result()
+    unbroken = begin(workers, TO_BE_KILLED, "unbroken").result()
     killed = kill_in_the_middle(monkeypatch, 1)
-    broken = begin(workers, SLOW, "broken").result()
+    broken = begin(workers, TO_BE_KILLED, "broken").result()
     assert len(killed) == 1
     assert [line for line in log if "tried once more" in line] == log and len(log) == 1
     assert log[0].startswith("sandbox (")
@@ -263,12 +268,29 @@ def test_sandbox_killed_in_the_middle_of_a_test_changes_no_verdict(
     assert (broken.reason, broken.extracted) == (unbroken.reason, unbroken.extracted)
 
 
+def test_sandbox_that_does_not_start_is_tried_once_more(
+    monkeypatch: pytest.MonkeyPatch, workers: CodeWorkers, log: list[str]
+) -> None:
+    start, failed = Sandbox._start, list[Sandbox]()
+
+    def fails_once(self: Sandbox) -> None:
+        if not failed:
+            failed.append(self)
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        start(self)
+
+    monkeypatch.setattr(Sandbox, "_start", fails_once)
+    assert begin(workers, TWICE).result().right
+    assert 1 == len(failed) == len(log)
+    assert "Resource temporarily unavailable; tried once more" in log[0]
+
+
 def test_sandbox_killed_twice_gives_no_verdict(
     monkeypatch: pytest.MonkeyPatch, workers: CodeWorkers, log: list[str]
 ) -> None:
     """An error of ours, told as None; and the next program finds a sandbox that works."""
     kill_in_the_middle(monkeypatch, 2)
-    future = begin(workers, SLOW, tell=True)
+    future = begin(workers, TO_BE_KILLED, tell=True)
     with pytest.raises(SandboxError, match="sandbox"):
         future.result()
     assert verdict_of(future) is None

@@ -950,7 +950,7 @@ def two(letters: list[str]) -> tuple[ComparedRun, ComparedRun]:
 MIRRORED = {"better": "worse", "worse": "better", "same": "same", "can't tell": "can't tell"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(answers)
 def test_swapping_sides_mirrors_the_result(letters: list[str]) -> None:
     old, new = two(letters)
@@ -966,7 +966,7 @@ def test_swapping_sides_mirrors_the_result(letters: list[str]) -> None:
     assert (one.p, one.cut_p) == (other.p, other.cut_p)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40))
 def test_swapping_sides_mirrors_repeats_too(counts: list[tuple[int, int]]) -> None:
     def side(which: int) -> PartOfRun:
@@ -982,7 +982,7 @@ def test_swapping_sides_mirrors_repeats_too(counts: list[tuple[int, int]]) -> No
     assert MIRRORED[there.verdict] == back.verdict
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(answers, st.booleans(), st.floats(0.1, 50))
 def test_equal_runs_are_never_better_or_worse(
     letters: list[str], unpaired: bool, gate: float
@@ -996,7 +996,7 @@ def test_equal_runs_are_never_better_or_worse(
     assert result.gate in ("pass", "inconclusive")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(answers, st.floats(0.5, 30))
 def test_gate_never_passes_what_could_be_worse_than_the_margin(
     letters: list[str], gate: float

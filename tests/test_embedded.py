@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 import pytest
+from engine import PATIENCE
 
 from qualeval import embedded
 from qualeval.card import EMBEDDED_MODELS
@@ -81,7 +82,7 @@ def get(server: EmbeddedServer, path: str, body: dict[str, Any] | None = None) -
         return json.load(reply)
 
 
-def eventually(condition: Callable[[], object], seconds: float = 20) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
     """True as soon as the condition holds, False when it does not in all that time."""
     end = time.monotonic() + seconds
     while not condition():
@@ -276,7 +277,7 @@ def test_ctrl_c_at_the_terminal_interrupts_the_run_and_not_its_server(tmp_path: 
         server = number(process)
         assert os.getpgid(server) != process.pid
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (out, err) == ("interrupted, and the server answers\n", "")
     assert not psutil.pid_exists(server)
 

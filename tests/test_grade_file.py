@@ -5,16 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qualeval.errors import ListError, ReplyFileError
 from qualeval.grade_file import completion_of, grade_file, output_lines
 from qualeval.tasks import TASKS
 
-STEADY = settings(derandomize=True, database=None, deadline=None)
-
-ITEMS = [
+ITEMS: list[dict[str, Any]] = [
     {"id": "a", "question": "Which?", "options": ["w", "x", "y", "z"], "answer": "B"},
     {"question_id": 7, "question": "Which?", "options": ["w", "x", "y"], "answer": "C"},
     {"id": "never asked", "question": "Which?", "options": ["w", "x"], "answer": "A"},
@@ -163,7 +161,6 @@ def test_faulty_item_is_named(tmp_path: Path) -> None:
         grade_file("mmlupro", lines(tmp_path / "r.jsonl"), items)
 
 
-@STEADY
 @given(
     text=st.none() | st.text(st.characters(codec=None, exclude_categories=()), max_size=30),
     reasoning=st.none() | st.text(max_size=10),

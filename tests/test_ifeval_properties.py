@@ -5,11 +5,11 @@ import os
 import re
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import example, given, settings
+from growth import assert_linear
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qualeval.graders.ifeval import INSTRUCTION_TYPES, Grade, grade, prepare
@@ -54,7 +54,6 @@ def grade_all(reply: str | None) -> Grade:
     return grade(reply, INSTRUCTION_TYPES, ALL_KWARGS)
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 @example("\ud835 half a pair")
 @example("B\u2028note\u0085x\x00")
@@ -119,13 +118,11 @@ LONG = {
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_reply_of_a_megabyte_is_graded_in_seconds(name: str) -> None:
+def test_reply_of_a_megabyte_is_graded_in_linear_time(name: str) -> None:
+    """The plain patterns take minutes to hours for it."""
     prepare()
-    start = time.process_time()
-    grade_all(LONG[name])
-    assert (
-        time.process_time() - start < 30
-    )  # measured: under 4; the plain patterns take minutes to hours
+    text = LONG[name]
+    assert_linear(lambda size: grade_all(text[: size - 1] + text[-1]), len(text))
 
 
 SAMPLE = [

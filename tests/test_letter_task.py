@@ -4,7 +4,7 @@ import string
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up import answer
 
@@ -13,7 +13,6 @@ from qualeval.records import Completion, CutBy, Usage
 from qualeval.tasks import TASKS
 from qualeval.tasks.letters import LetterItem, LetterTask, grade_letter, item_of_row, prompt
 
-STEADY = settings(derandomize=True, database=None, deadline=None)
 ROW: dict[str, Any] = {
     "id": "q1",
     "question": "Which is red?",
@@ -173,7 +172,6 @@ def test_place_of_the_letter_is_kept() -> None:
     assert {"span": [10, 11]} == verdict.details
 
 
-@STEADY
 @given(
     text=st.text(max_size=40) | st.sampled_from(["B", "Answer: B", "\\boxed{B}", "A or B"]),
     cut_by=st.sampled_from([None, "max_tokens", "context", "unclosed_thinking"]),

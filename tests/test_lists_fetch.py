@@ -25,7 +25,7 @@ import hub
 import pytest
 
 from qualeval.lists import make_pin, pin_of
-from qualeval.pins import Pin
+from qualeval.pins import Lock, Pin
 from qualeval.tasks import TASKS, gpqa
 
 ROOT = Path(__file__).parents[1]
@@ -177,8 +177,8 @@ def gpqa_repository(diamond: bytes, **settings: Any) -> hub.Repository:
     other = csv_of([row | {"Correct Answer": "another"} for row in made_up_gpqa()])
     tables = {"gpqa_extended": other, "gpqa_main": other, "gpqa_diamond": diamond}
     files = hub.gpqa_files({**tables, "gpqa_experts": b"Name,Field\nnobody,none\n"})
-    access = {"tokens": frozenset({TOKEN}), "strangers": frozenset({STRANGER})}
-    return hub.Repository(GPQA, files, gated=True, **access, **settings)
+    known, strangers = frozenset({TOKEN}), frozenset({STRANGER})
+    return hub.Repository(GPQA, files, gated=True, tokens=known, strangers=strangers, **settings)
 
 
 def mmlupro_repository(rows: Sequence[Mapping[str, Any]]) -> hub.Repository:
@@ -196,7 +196,7 @@ def nobody_listening() -> Iterator[str]:
         yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-def hashes_of(pin: Pin) -> list[str]:
+def hashes_of(pin: Pin | Lock) -> list[str]:
     return [row.sha256 for row in pin.rows]
 
 

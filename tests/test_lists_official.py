@@ -23,7 +23,7 @@ import pytest
 
 from qualeval.errors import ListError
 from qualeval.lists import draw_key, import_rows, load_list, make_pin, pin_of, quotas
-from qualeval.pins import Pin
+from qualeval.pins import Lock, Pin
 from qualeval.records import sha256_of
 from qualeval.tasks import TASKS, gpqa, mmlupro
 from qualeval.tasks.base import Row
@@ -159,8 +159,9 @@ def test_pool_of_gpqa_is_everything(gpqa_rows: Hidden) -> None:
     assert len(gpqa_rows.all) == 198
 
 
-def pin_by_hand(pin: Pin, pool: Hidden, stratum: str, size: int) -> list[Any]:
+def pin_by_hand(pin: Pin | Lock, pool: Hidden, stratum: str, size: int) -> list[Any]:
     """Ids drawn by the published recipe alone."""
+    assert isinstance(pin, Pin)
     found = Counter(row[stratum] for row in pool.all)
     chosen = []
     for name, seats in sorted(quotas(found, size).items()):
@@ -252,7 +253,7 @@ def test_key_of_gpqa_is_the_slot_of_the_correct_answer(
     rows = {row["Record ID"]: row for row in gpqa_rows.all}
 
     def is_right(item: LetterItem) -> bool:
-        assert item.order is not None
+        assert item.order is not None and isinstance(item.gold, str)
         row = rows[item.id]
         shown = [row[gpqa.COLUMNS[slot]].strip() for slot in item.order]
         return list(item.options) == shown and item.order["ABCD".index(item.gold)] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 import model_server
 import pytest
+from engine import PATIENCE, until
 from model_server import RunningServer, running
 
 LETTERS = "Which one?\nA. red\nB. green\nC. blue\nReply with one letter."
@@ -57,7 +59,7 @@ def call(
     body: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Got:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     try:
         method, raw = ("GET", None) if body is None else ("POST", json.dumps(body))
         connection.request(method, path, raw, headers or {})
@@ -79,7 +81,7 @@ def ask(server: RunningServer, text: str = "[[item:x]]", **fields: Any) -> Got:
 def send(server: RunningServer, body: dict[str, Any]) -> socket.socket:
     """A raw socket with the request sent and nothing read."""
     raw = json.dumps(body).encode()
-    sock = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+    sock = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
     head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(raw)}\r\n\r\n"
     sock.sendall(head.encode() + raw)
     return sock
@@ -92,17 +94,9 @@ def read_to_end(sock: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def eventually(true: Callable[[], object]) -> None:
-    """Wait for a state of another process, at most 5 seconds."""
-    deadline = time.monotonic() + 5
-    while not true():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.005)
-
-
 def refused(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
     except ConnectionRefusedError:
         return True
     return False
@@ -255,18 +249,27 @@ def test_stream_framed_by_close_has_no_length_and_ends_with_the_connection(
 
 
 def test_pieces_of_a_stream_arrive_over_the_service_time(server: RunningServer) -> None:
+    """Each after its share of an hour: nobody waits for the end of that one."""
+    server.script({"default": {"text": "ab" * 20_000, "service_seconds": 3600, "pieces": 40_000}})
+    begun = time.monotonic()
+    with send(server, chat(stream=True, max_tokens=20_000)) as sock:
+        raw = b""
+        for piece in range(1, 4):
+            while raw.count(b'"content"') < piece:
+                raw += sock.recv(256)
+            assert time.monotonic() - begun >= 3600 * piece / 40_001
+            assert b'"role"' in raw and b"[DONE]" not in raw
+        [record] = server.stats()["requests"]
+        assert record["outcome"] == "running"
+
+
+def test_last_piece_of_a_stream_arrives_when_the_service_time_is_over(
+    server: RunningServer,
+) -> None:
     server.script({"default": {"text": "abc", "service_seconds": 0.15}})
     begun = time.monotonic()
-    with send(server, chat(stream=True)) as sock:
-        first = sock.recv(65536)
-        first_seconds = time.monotonic() - begun
-        rest = b""
-        while not rest.endswith(b"0\r\n\r\n"):
-            rest += sock.recv(65536)
-        seconds = time.monotonic() - begun
-    assert b'"role"' in first
-    assert b"[DONE]" not in first
-    assert first_seconds < 0.15 <= seconds
+    assert ask(server, stream=True).events[-1] == "[DONE]"
+    assert time.monotonic() - begun >= 0.15
 
 
 # ------------------------------------------------------------------ faults of a body
@@ -314,9 +317,9 @@ def test_hang_says_nothing_and_gives_its_slot_back_when_the_client_leaves() -> N
     script = {"items": {"bad": {"fault": "hang"}, "good": {"text": "B"}}}
     with running(slots=1, script=script) as server:
         hung = send(server, chat("[[item:bad]]"))
-        eventually(lambda: server.summary()["max_busy"] == 1)
+        until(lambda: server.summary()["max_busy"] == 1, "one hangs")
         with send(server, chat("[[item:good]]")) as waiting:
-            eventually(lambda: server.summary()["max_queued"] == 1)
+            until(lambda: server.summary()["max_queued"] == 1, "one waits")
             hung.setblocking(False)
             with pytest.raises(BlockingIOError):
                 hung.recv(1)
@@ -428,36 +431,65 @@ def test_partial_lines_without_text_still_answer_the_letter(server: RunningServe
 # ------------------------------------------------------------------ slots, queue, service times
 
 
-def ask_all(server: RunningServer, texts: list[str]) -> list[Got]:
-    with ThreadPoolExecutor(len(texts)) as threads:
-        return list(threads.map(lambda text: ask(server, text), texts))
+def ask_all_behind_the_gate(server: RunningServer, count: int, then: int | None) -> list[Got]:
+    """Ask so many items at once; `then` so many are served, once all of them are there."""
+    server.serve(0)
+    with ThreadPoolExecutor(count) as threads:
+        asked = [threads.submit(ask, server, f"[[item:{i}]]") for i in range(count)]
+        until(lambda: server.summary()["max_queued"] == count, "all wait")
+        server.serve(then)
+        until(lambda: server.summary()["outcomes"].get("answered") == (then or count), "served")
+        server.serve(None)
+    return [future.result() for future in asked]
 
 
 def test_queue_is_served_in_order_and_without_drift() -> None:
     with running(slots=2, service={"mean": 0.02, "sigma": 0.6, "seed": 7}) as server:
-        ask_all(server, [f"[[item:{i}]]" for i in range(12)])
+        ask_all_behind_the_gate(server, 12, then=None)
         stats = server.stats()
     jobs = stats["requests"]
     starts = [job["start"] for job in jobs]
     assert starts == sorted(starts)
     ends = {job["end"] for job in jobs}
-    assert all(job["start"] >= job["arrival"] for job in jobs)
-    queued = [job for job in jobs if job["start"] > job["arrival"]]
-    assert queued
+    assert all(job["start"] > job["arrival"] for job in jobs)
+    one, other, *queued = jobs
+    assert one["start"] == other["start"], "both slots at once"
     assert all(job["start"] in ends for job in queued)
     assert all(job["end"] == job["start"] + job["service"] for job in jobs)
     assert stats["summary"]["max_busy"] == 2
-    assert stats["summary"]["max_in_flight"] == stats["summary"]["max_queued"] + 2
+
+
+def test_requests_wait_in_a_full_server() -> None:
+    with running(slots=2, script={"default": {"fault": "hang"}}) as server:
+        with contextlib.ExitStack() as stack:
+            for count in range(1, 6):
+                stack.enter_context(send(server, chat(f"[[item:{count}]]")))
+                until(lambda: server.summary()["requests"] == count, "it is there")  # noqa: B023
+        summary = server.summary()
+    assert (summary["max_busy"], summary["max_queued"], summary["max_in_flight"]) == (2, 3, 5)
+
+
+def test_server_serves_as_many_as_it_is_told_to_and_after_a_reset_all() -> None:
+    with running(slots=2) as server:
+        got = ask_all_behind_the_gate(server, 5, then=3)
+        assert [reply.status for reply in got] == [200] * 5
+        starts = [job["start"] for job in server.stats()["requests"]]
+        assert starts[0] == starts[1] == starts[2] < starts[3] == starts[4]
+        server.serve(0)
+        with send(server, chat()):
+            until(lambda: server.summary()["requests"] == 6, "one more waits")
+        server.reset()
+        assert ask(server).status == 200
 
 
 def test_client_that_leaves_the_queue_is_not_served() -> None:
     script = {"items": {"bad": {"fault": "hang"}}}
     with running(slots=1, script=script) as server:
         with send(server, chat("[[item:bad]]")):
-            eventually(lambda: server.summary()["max_busy"] == 1)
+            until(lambda: server.summary()["max_busy"] == 1, "one hangs")
             send(server, chat("[[item:2]]")).close()
-            eventually(lambda: server.summary()["outcomes"].get("client_gone") == 1)
-        eventually(lambda: server.summary()["outcomes"].get("client_gone") == 2)
+            until(lambda: server.summary()["outcomes"].get("client_gone") == 1, "one is gone")
+        until(lambda: server.summary()["outcomes"].get("client_gone") == 2, "both are gone")
         assert [r["start"] is None for r in server.stats()["requests"]] == [False, True]
         assert ask(server).status == 200
 
@@ -466,7 +498,7 @@ def test_full_queue_gets_429_with_retry_after() -> None:
     script = {"default": {"fault": "hang"}}
     with running(slots=1, queue_limit=1, retry_after="3", script=script) as server:
         with send(server, chat("[[item:1]]")), send(server, chat("[[item:2]]")):
-            eventually(lambda: server.summary()["max_queued"] == 1)
+            until(lambda: server.summary()["max_queued"] == 1, "one waits")
             got = ask(server, "[[item:3]]")
         assert (got.status, got.headers["Retry-After"]) == (429, "3")
         assert server.stats()["requests"][-1]["outcome"] == "refused"
@@ -529,7 +561,7 @@ def test_request_larger_than_the_context_gets_400(server: RunningServer) -> None
     "raw", ["{", "[]", "\xff", '{"messages": []}', '{"messages": [{"role": "user"}]}']
 )
 def test_malformed_request_gets_400_and_the_server_lives(server: RunningServer, raw: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     connection.request("POST", "/v1/chat/completions", raw)
     assert connection.getresponse().status == 400
     connection.close()
@@ -549,19 +581,29 @@ def test_loading_time_closes_every_page_but_the_records() -> None:
         assert server.summary()["outcomes"] == {"refused": 1}
 
 
-def test_server_goes_down_after_k_answers_and_comes_back_on_the_same_port() -> None:
+@pytest.mark.parametrize("seconds", [None, 0.2])
+def test_server_goes_down_after_k_answers_and_may_come_back_on_the_same_port(
+    seconds: float | None,
+) -> None:
     script = {"items": {"bad": {"fault": "hang"}}}
-    with running(script=script, down={"after": 2, "seconds": 0.2}) as server:
+    with running(script=script, down={"after": 2, "seconds": seconds}) as server:
         before = call(server, "/metrics").body
         with send(server, chat("[[item:bad]]")) as in_flight:
             assert [ask(server, f"[[item:{i}]]").status for i in (1, 2)] == [200, 200]
             with pytest.raises(ConnectionResetError):
                 in_flight.recv(1)
-        eventually(lambda: refused(server.port))
-        eventually(lambda: not refused(server.port))
+
+        def is_another_start() -> bool:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return call(server, "/metrics").body != before
+            return False
+
+        if seconds is None:
+            until(lambda: refused(server.port), "it is down")
+            return
+        until(is_another_start, "it is back")
         assert ask(server, "[[item:3]]").status == 200
         assert server.summary()["outcomes"] == {"answered": 3, "server_down": 1}
-        assert call(server, "/metrics").body != before
 
 
 # ------------------------------------------------------------------ thinking and limits
@@ -590,14 +632,30 @@ def test_server_that_ignores_max_tokens_sends_everything() -> None:
 # ------------------------------------------------------------------ pages
 
 
+DAY = 86400
+
+
+def wall_of_the_clock(server: RunningServer) -> float:
+    """What the server adds to time.monotonic(), the clock of all processes, to have the time of
+    day. The time of day itself may be set while the test runs, though hardly by a day.
+    """
+    times = [(r["arrival_unix"], r["arrival"]) for r in server.stats()["requests"]]
+    added = times[0][0] - times[0][1]
+    assert all(unix - clock == pytest.approx(added, abs=0.001) for unix, clock in times)
+    assert abs(added - (time.time() - time.monotonic())) < DAY
+    return float(added)
+
+
 def test_vllm_pages() -> None:
+    begun = time.monotonic()
     with running(model="m", aliases=["n"], context=1000, version="0.9", slots=3) as server:
         models = call(server, "/v1/models").json["data"]
         assert [(m["id"], m["max_model_len"]) for m in models] == [("m", 1000), ("n", 1000)]
         assert call(server, "/version").json == {"version": "0.9"}
         metrics = call(server, "/metrics").body.decode()
         started = next(x for x in metrics.splitlines() if x.startswith("process_start_time"))
-        assert abs(time.time() - float(started.split()[1])) < 60
+        ask(server)
+        assert begun < float(started.split()[1]) - wall_of_the_clock(server) < time.monotonic()
         assert "vllm:cache_config_info{" in metrics
         counted = call(server, "/tokenize", {"model": "m", "prompt": "abcdefgh"}).json
         assert (counted["count"], len(counted["tokens"])) == (2, 2)
@@ -646,7 +704,7 @@ def test_pages_of_other_dialects_are_404_in_json(dialect: str, missing: list[str
 
 
 def test_connection_is_kept_alive_and_numbered(server: RunningServer) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     for _ in range(3):
         connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
         connection.getresponse().read()
@@ -659,7 +717,7 @@ def test_connection_is_kept_alive_and_numbered(server: RunningServer) -> None:
 def test_requests_in_pieces_and_in_a_row_are_answered_one_by_one(server: RunningServer) -> None:
     raw = json.dumps(chat()).encode()
     one = b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n%s" % (len(raw), raw)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as sock:
         sock.sendall(one[:30])
         sock.sendall(one[30:90])
         sock.sendall(one[90:] + one + one)
@@ -672,7 +730,7 @@ def test_requests_in_pieces_and_in_a_row_are_answered_one_by_one(server: Running
 def test_connection_close_is_obeyed(server: RunningServer) -> None:
     got = call(server, "/v1/models", headers={"Connection": "close"})
     assert got.status == 200
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as sock:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as sock:
         sock.sendall(b"GET /v1/models HTTP/1.1\r\nConnection: close\r\n\r\n")
         assert read_to_end(sock).endswith(b"}")
 
@@ -681,7 +739,7 @@ def test_connection_close_is_obeyed(server: RunningServer) -> None:
 
 
 def test_records_tell_item_attempt_times_and_body(server: RunningServer) -> None:
-    before = time.time()
+    before = time.monotonic()
     for _ in range(2):
         ask(server, "[[item:9]]", seed=42)
     first, second = server.stats()["requests"]
@@ -689,7 +747,8 @@ def test_records_tell_item_attempt_times_and_body(server: RunningServer) -> None
     assert first["item"] == "9"
     assert first["body"]["seed"] == 42
     assert first["arrival"] <= first["start"] <= first["end"] <= first["sent"]
-    assert before - 1 < first["arrival_unix"] < time.time() + 1
+    assert before < first["arrival"] and second["sent"] < time.monotonic()
+    assert wall_of_the_clock(server) > 0
 
 
 def test_reset_forgets_requests_and_script_starts_attempts_again(server: RunningServer) -> None:
@@ -723,7 +782,7 @@ def test_server_ends_with_the_with_block_and_frees_its_port() -> None:
 def test_stop_page_ends_the_process() -> None:
     with running() as server:
         call(server, "/_stop", {})
-        assert server.process.wait(5) == 0
+        assert server.process.wait(PATIENCE) == 0
 
 
 def test_killed_parent_takes_the_server_with_it() -> None:
@@ -734,7 +793,7 @@ def test_killed_parent_takes_the_server_with_it() -> None:
         port = int(parent.stdout.readline())
         assert not refused(port)
         parent.send_signal(signal.SIGKILL)
-    eventually(lambda: refused(port))
+    until(lambda: refused(port), "it is gone")
 
 
 def test_options_can_come_from_a_file(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from qualeval.newest_list import choose, lock_path
 from qualeval.pins import Lock, list_sha256, origin_path, rows_path
 from qualeval.records import sha256_of
 from qualeval.streamed_rows import Place, read, scan
-from qualeval.tasks import lcb
+from qualeval.tasks import TASKS, lcb
 from qualeval.tasks.lcb_rows import LEFT_OUT, canonical
 
 TASK = dataclasses.replace(lcb.TASK, draw=dataclasses.replace(lcb.DRAW, size=3))
@@ -87,7 +87,7 @@ def write_parquet(path: Path, rows: Sequence[Mapping[str, Any]], **settings: Any
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty list cache, and a part whose list is the three newest rows."""
     monkeypatch.setenv("QUALEVAL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(lists, "TASKS", {**lists.TASKS, "lcb": TASK})
+    monkeypatch.setattr(lists, "TASKS", {**TASKS, "lcb": TASK})
     return tmp_path / "cache" / "lists"
 
 
@@ -135,9 +135,6 @@ pools = st.lists(
 
 
 @settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -19,7 +19,7 @@ from qualeval.publish.overlap import Protected, words_of
 from qualeval.publish.views import views
 from qualeval.records import Summary
 
-STEADY = settings(derandomize=True, database=None, deadline=None, max_examples=60)
+FEW = settings(max_examples=60)
 
 LETTERS = "abcdefghijkmnpqrstuvwxyz"
 LITERALS = st.tuples(
@@ -83,7 +83,7 @@ def holds(folder: Path, literal: str) -> list[str]:
     return found
 
 
-@STEADY
+@FEW
 @given(planted())
 def test_planted_literal_is_in_no_byte_of_the_bundle(
     clean: Path, plant: tuple[str, list[str]]
@@ -104,7 +104,7 @@ def test_planted_literal_is_in_no_byte_of_the_bundle(
         assert literal not in (run / "findings.jsonl").read_text().lower()
 
 
-@STEADY
+@FEW
 @given(planted())
 def test_redaction_moves_no_number(clean: Path, plant: tuple[str, list[str]]) -> None:
     """summarize(bundle) equals summarize(original)."""
@@ -119,7 +119,7 @@ def test_redaction_moves_no_number(clean: Path, plant: tuple[str, list[str]]) ->
         assert stored == bundle_summary(run / "public", "mmlupro")
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text("ab%41\\u0061n \n\r\u200b\uff21é\u2028", max_size=60), st.data())
 def test_every_place_of_a_reading_is_a_place_of_the_text(text: str, data: st.DataObject) -> None:
     """Spans never run out of the text, never turn round, and go forward."""
@@ -134,7 +134,7 @@ def test_every_place_of_a_reading_is_a_place_of_the_text(text: str, data: st.Dat
         assert isinstance(view.begins_word(start), bool)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(["ba", "ke", "Li", "mo", "42"]), max_size=40),
     st.lists(st.sampled_from(["ba", "ke", "li", "MO", "42"]), max_size=40),
@@ -151,7 +151,7 @@ def test_overlap_is_found_exactly_where_there_is_one(gated: list[str], said: lis
     assert hit == bool(protected.find(text))
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(max_size=80))
 def test_text_of_no_machine_comes_back_as_it_was_or_with_placeholders(text: str) -> None:
     """Checking is total: any text, half surrogates too, and twice is as good as once."""

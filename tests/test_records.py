@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_up import CUT, answer
 from pydantic import ValidationError
@@ -29,8 +29,6 @@ from qualeval.records import (
     to_json,
 )
 
-STEADY = settings(derandomize=True, database=None, deadline=None)
-
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=30)
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | ANY_TEXT
@@ -50,7 +48,6 @@ def raw(**fields: Any) -> RawReply:
 # One line of JSON
 
 
-@STEADY
 @given(text=ANY_TEXT, reasoning=st.none() | ANY_TEXT, id=st.integers() | ANY_TEXT)
 def test_any_reply_is_one_ascii_line_that_reads_back_equal(
     text: str, reasoning: str | None, id: int | str
@@ -69,7 +66,6 @@ def test_known_troublemakers_read_back_equal(text: str) -> None:
     assert text == json.loads(to_json(raw(text=text)))["text"]
 
 
-@STEADY
 @given(details=st.dictionaries(ANY_TEXT, JSON_VALUES, max_size=3), gold=JSON_VALUES)
 def test_any_details_of_a_verdict_read_back_equal(details: Any, gold: Any) -> None:
     """Answers are read again by compare and publish."""
@@ -86,7 +82,6 @@ def test_number_that_json_has_not_is_never_written() -> None:
 # Hashes
 
 
-@STEADY
 @given(st.dictionaries(ANY_TEXT, JSON_VALUES, max_size=5), st.randoms(use_true_random=False))
 def test_hash_does_not_depend_on_the_order_of_fields(
     value: dict[str, Any], random: random.Random
@@ -97,7 +92,6 @@ def test_hash_does_not_depend_on_the_order_of_fields(
     assert sha256_of(value) == sha256_of(dict(turned))
 
 
-@STEADY
 @given(JSON_VALUES)
 def test_canonical_form_reads_back_equal(value: Any) -> None:
     """Nothing is lost by hashing this form, lone surrogates included."""
@@ -146,7 +140,7 @@ def test_records_are_closed_and_frozen() -> None:
     with pytest.raises(ValidationError, match="Extra inputs"):
         Usage(promt_tokens=1)  # type: ignore[call-arg]
     with pytest.raises(ValidationError, match="frozen"):
-        Usage().prompt_tokens = 1  # type: ignore[misc]
+        Usage().prompt_tokens = 1
 
 
 def test_raw_reply_gives_its_completion_back() -> None:

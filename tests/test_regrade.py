@@ -14,8 +14,9 @@ from model_server import running
 from stored_runs import change_lines, copied, first_id, hashes, record, set_in_line, set_in_object
 
 from qualeval.errors import ContractError, JobInUseError, ListError, OptionError, RunFolderError
-from qualeval.records import Verdict, sha256_of
+from qualeval.records import Completion, Item, Verdict, sha256_of
 from qualeval.regrade import grade_command
+from qualeval.sandbox.values import RunCode
 from qualeval.tasks import TASKS
 from qualeval.tasks.letters import LetterTask
 from qualeval.verify import verify_command
@@ -150,7 +151,7 @@ def test_incomplete_part_exits_1_and_names_why(tmp_path: Path) -> None:
 class Lenient(LetterTask):
     """A letter task whose grader takes every finished reply."""
 
-    def grade(self, item: Any, completion: Any) -> Verdict:
+    def grade(self, item: Item, completion: Completion, run_code: RunCode | None = None) -> Verdict:
         right = not completion.cut_off
         return Verdict(right=right, cut_off=not right, rule="lenient", reason="Why not.")
 

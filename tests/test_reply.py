@@ -3,14 +3,12 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qualeval.errors import RequestError
 from qualeval.records import Usage
 from qualeval.reply import cut_by, read_message, split_tags, to_completion
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 PAIRS = [
     ("<think>", "</think>"),
@@ -246,7 +244,6 @@ def test_text_outside_all_channels_is_kept_as_reasoning() -> None:
 # Properties
 
 
-@STEADY
 @given(ANY_TEXT)
 def test_any_content_is_taken_apart(content: str) -> None:
     """Whatever a model writes, reading it does not fail."""
@@ -254,7 +251,6 @@ def test_any_content_is_taken_apart(content: str) -> None:
     assert (message.reasoning_source == "none") == (split_tags(content)[1] is None)
 
 
-@STEADY
 @given(ANY_TEXT)
 def test_no_letter_of_a_reply_is_lost(content: str) -> None:
     """Answer and reasoning together hold every letter that is no part of a mark."""
@@ -270,7 +266,6 @@ def test_no_letter_of_a_reply_is_lost(content: str) -> None:
     assert letters(content) == letters(text + "\x00" + (reasoning or ""))
 
 
-@STEADY
 @given(before=PLAIN, thoughts=st.lists(PLAIN, min_size=1, max_size=3), answer=PLAIN, data=st.data())
 def test_no_thinking_is_left_in_the_answer(
     before: str, thoughts: list[str], answer: str, data: st.DataObject
@@ -284,7 +279,6 @@ def test_no_thinking_is_left_in_the_answer(
     assert (expected, "\n".join(thoughts), False) == split_tags(content + answer)
 
 
-@STEADY
 @given(thought=PLAIN, pair=st.sampled_from(PAIRS), cut=st.integers(0, 60))
 def test_reply_cut_anywhere_in_its_thinking_has_no_answer(
     thought: str, pair: tuple[str, str], cut: int

@@ -54,7 +54,7 @@ def facts(side: Side) -> dict[str, str]:
     return dict(side.facts)
 
 
-LETTERS = {"id": 1, "question": "?", "options": ["red", "green", "blue"], "answer": "B"}
+LETTERS: Json = {"id": 1, "question": "?", "options": ["red", "green", "blue"], "answer": "B"}
 
 
 def test_letter_is_marked_where_it_was_read() -> None:

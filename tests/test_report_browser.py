@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import compare_folders
@@ -181,12 +182,16 @@ def test_letter_that_decided_is_marked(browser: Browser, page: Path) -> None:
     assert "Red? No." in browser.text("#one")
 
 
+def opened(browser: Browser, n: int) -> bool:
+    return browser.one("#one h3").text == str(n)
+
+
 def test_hostile_answers_show_and_run_nothing(browser: Browser, hostile: Path) -> None:
     """Each of them opened in full."""
     browser.open(hostile)
     for n in range(len(HOSTILE)):
         browser.js("location.hash = arguments[0]", f"part=mmlupro&id={n}")
-        browser.until(lambda n=n: browser.one("#one h3").text == str(n))
+        browser.until(partial(opened, browser, n))
         shown = browser.js(
             "const t = document.querySelector('#one pre').cloneNode(true);"
             "t.querySelectorAll('.control').forEach((c) => c.remove()); return t.textContent"

@@ -8,21 +8,29 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 import pytest
+from engine import PATIENCE
 
 from qualeval.errors import NoSandboxError, SandboxError
-from qualeval.sandbox import RUNGS, Limits, Sandbox, check_rung, choose_sandbox, ladder
+from qualeval.sandbox import RUNGS, Limits, Sandbox, check_rung, choose_sandbox, ladder, watch
+from qualeval.sandbox.canaries import Canary
 from qualeval.sandbox.interpreter import this_interpreter
 from qualeval.sandbox.ladder import check_lines
 from qualeval.sandbox.sandbox import RungName
 from qualeval.sandbox.values import MIB
 from qualeval.sandbox.watch import descendants
 
-SHORT = Limits(cpu_seconds=1, wall_seconds=2, memory_bytes=512 * MIB, output_bytes=MIB)
 PLENTY = Limits(cpu_seconds=30, wall_seconds=60)
+SMALL = replace(PLENTY, memory_bytes=512 * MIB, output_bytes=MIB)
+LITTLE_TIME = {
+    "cpu_limit": replace(SMALL, cpu_seconds=1),
+    "wall_limit": replace(SMALL, wall_seconds=2),
+}
+"""Limits of the programs that these end; whatever ends by itself has plenty of both."""
 
 
 @pytest.fixture(scope="module", params=list(RUNGS))
@@ -84,22 +92,20 @@ def test_a_program_runs_as_main_with_real_standard_files(sandbox: Sandbox) -> No
         ("import ctypes; ctypes.string_at(0)", "signaled", None, signal.SIGSEGV),
         ("import signal; signal.alarm(1); signal.pause()", "signaled", None, signal.SIGALRM),
         ("while True: pass", "cpu_limit", None, None),
-        ("import time; time.sleep(60)", "wall_limit", None, None),
+        ("import time; time.sleep(600)", "wall_limit", None, None),
         ("import os; os.write(2, b'x' * (1 << 21))", "output_limit", None, None),
-        ("x = b'x' * (600 << 20); print(len(x))", "memory_limit", None, None),
+        ("x = b'x' * (600 << 20); import time; time.sleep(600)", "memory_limit", None, None),
     ],
 )
 def test_how_a_program_ended_is_told(
     sandbox: Sandbox, code: str, status: str, exit_code: int | None, by: int | None
 ) -> None:
-    ran = sandbox.run(code, b"", SHORT)
-    if status == "memory_limit" and ran.status == "exited":
-        pytest.skip("ended before anybody looked")
+    ran = sandbox.run(code, b"", LITTLE_TIME.get(status, SMALL))
     assert (status, exit_code, by) == (ran.status, ran.exit_code, ran.signal)
 
 
 def test_a_traceback_shows_the_program_and_nothing_of_ours(best: Sandbox) -> None:
-    ran = best.run("def f():\n    return 1 / 0\nf()\n", b"", SHORT)
+    ran = best.run("def f():\n    return 1 / 0\nf()\n", b"", SMALL)
     assert ran.stderr.decode().splitlines() == [
         "Traceback (most recent call last):",
         '  File "solution.py", line 3, in <module>',
@@ -122,19 +128,19 @@ def test_a_traceback_shows_the_program_and_nothing_of_ours(best: Sandbox) -> Non
 )
 def test_what_a_program_says_at_its_end_is_not_lost(best: Sandbox, code: str) -> None:
     """What the interpreter does last happens: threads, exit functions, buffers."""
-    assert (b"late", 0) == ((ran := best.run(code, b"", SHORT)).stdout, ran.exit_code)
+    assert (b"late", 0) == ((ran := best.run(code, b"", SMALL)).stdout, ran.exit_code)
 
 
 def test_output_that_cannot_be_written_at_the_end_is_an_error(best: Sandbox) -> None:
-    ran = best.run("import os\nprint('x')\nos.close(1)", b"", SHORT)
+    ran = best.run("import os\nprint('x')\nos.close(1)", b"", SMALL)
     assert (b"", 120) == (ran.stdout, ran.exit_code)
 
 
 def test_output_at_its_limit_is_not_read(best: Sandbox) -> None:
     """lcb-21: endless output fills nobody's memory."""
-    ran = best.run("while True:\n    print('x' * 1000)", b"", SHORT)
+    ran = best.run("while True:\n    print('x' * 1000)", b"", SMALL)
     assert ("output_limit", b"") == (ran.status, ran.stdout)
-    assert len(best.run("import os\nos.write(2, b'y' * 9999)", b"", SHORT).stderr) == 4096
+    assert len(best.run("import os\nos.write(2, b'y' * 9999)", b"", SMALL).stderr) == 4096
 
 
 def test_a_long_input_is_no_trouble(sandbox: Sandbox) -> None:
@@ -173,14 +179,13 @@ def test_a_failure_before_the_program_begins_is_ours(monkeypatch: pytest.MonkeyP
     broken["zygote"] = broken["zygote"].replace("    limit(order)\n", "    1 / 0\n")
     monkeypatch.setattr(module, "_sources", lambda: broken)
     with choose_sandbox_unchecked() as made, pytest.raises(SandboxError, match="from outside"):
-        made.run("print(1)", b"", SHORT)
+        made.run("print(1)", b"", SMALL)
 
 
 def test_nothing_is_left_where_the_kernel_does_not_list_children(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from qualeval.sandbox import sandbox as module
-    from qualeval.sandbox import watch
 
     sources = module._sources()
     assert "/children" in sources["zygote"]
@@ -194,16 +199,18 @@ def test_nothing_is_left_where_the_kernel_does_not_list_children(
 
 
 def test_children_share_the_limit_of_cpu(sandbox: Sandbox) -> None:
+    """Eight processes with 2 s together: with 2 s each they would use 16."""
     code = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
-    ran = sandbox.run(code, b"", Limits(cpu_seconds=2, wall_seconds=30))
+    ran = sandbox.run(code, b"", Limits(cpu_seconds=2, wall_seconds=120))
     assert ran.status == "cpu_limit"
-    assert ran.wall_seconds < 20
+    assert ran.cpu_seconds < 14
 
 
-def test_waiting_for_a_core_is_no_time_of_the_program() -> None:
+def test_waiting_for_a_core_is_no_time_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """lcb-23: crowds of programs on few cores. This one is beyond its wall limit, yet not idle."""
-    spin = "import time\nend = time.process_time() + 1.5\nwhile time.process_time() < end: pass"
-    limits = Limits(cpu_seconds=9, wall_seconds=3)
+    monkeypatch.setattr(watch, "STARVED", 100)  # neighbours on all cores may starve it for long
+    spin = "import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass"
+    limits = Limits(cpu_seconds=20, wall_seconds=4)
     ends = []
 
     chosen = choose_sandbox()
@@ -274,7 +281,7 @@ def test_two_thousand_programs_leave_nothing_behind() -> None:
     below = set(descendants(os.getpid()))
     temporary = set(os.listdir(tempfile.gettempdir()))
     with choose_sandbox().sandbox() as made:
-        made.run("", b"", SHORT)
+        made.run("", b"", SMALL)
         inside = (len(os.listdir("/proc/self/fd")), len(list(descendants(made.pid or 0))))
         for number in range(2000):
             assert made.run("print(input())", b"%d\n" % number, PLENTY).stdout == b"%d\n" % number
@@ -316,7 +323,7 @@ def test_a_program_ends_with_the_process_that_owns_it(sandbox: Sandbox) -> None:
 
 
 def wait_until_gone(pids: set[int]) -> None:
-    deadline = monotonic() + 20
+    deadline = monotonic() + PATIENCE
     while left := set(filter(alive, pids)):
         assert monotonic() < deadline, left
         threading.Event().wait(0.02)
@@ -334,7 +341,7 @@ def alive(pid: int) -> bool:
 
 def when_inside(made: Sandbox, before: set[int], act: int) -> None:
     """Send a signal to all that is inside, as soon as there is more than `before`."""
-    deadline = monotonic() + 20
+    deadline = monotonic() + PATIENCE
     while len(inside := set(descendants(made.pid or 0)) - before) < 2:
         assert monotonic() < deadline
     for pid in inside | before | {made.pid or 0}:
@@ -343,19 +350,19 @@ def when_inside(made: Sandbox, before: set[int], act: int) -> None:
 
 
 def test_a_sandbox_that_is_killed_is_an_error_of_ours_and_starts_again(sandbox: Sandbox) -> None:
-    sandbox.run("", b"", SHORT)
+    sandbox.run("", b"", SMALL)
     before = set(descendants(sandbox.pid or 0))
     killer = threading.Thread(target=when_inside, args=(sandbox, before, signal.SIGKILL))
     killer.start()
     with pytest.raises(SandboxError, match=f"sandbox .{sandbox.rung}."):
         sandbox.run("import time; time.sleep(30)", b"", Limits(wall_seconds=60))
     killer.join()
-    assert sandbox.run("print(1)", b"", SHORT).stdout == b"1\n"
+    assert sandbox.run("print(1)", b"", SMALL).stdout == b"1\n"
 
 
 def test_another_thread_can_end_a_program_and_nothing_is_left_of_it(sandbox: Sandbox) -> None:
     with Sandbox(sandbox.rung, sandbox.interpreter) as made:
-        made.run("", b"", SHORT)
+        made.run("", b"", SMALL)
         before = set(descendants(made.pid or 0))
         inside: set[int] = set()
 
@@ -372,13 +379,13 @@ def test_another_thread_can_end_a_program_and_nothing_is_left_of_it(sandbox: San
         thread.join()
         wait_until_gone(inside)
         with pytest.raises(SandboxError, match="interrupted"):
-            made.run("", b"", SHORT)
+            made.run("", b"", SMALL)
 
 
 def test_a_sandbox_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qualeval.sandbox.sandbox.LOADER", "import sys; sys.exit('no such luck')")
     with pytest.raises(SandboxError, match="did not start: no such luck"):
-        choose_sandbox_unchecked().run("", b"", SHORT)
+        choose_sandbox_unchecked().run("", b"", SMALL)
 
 
 def choose_sandbox_unchecked() -> Sandbox:
@@ -410,7 +417,7 @@ def test_without_bubblewrap_the_next_rung_is_taken(monkeypatch: pytest.MonkeyPat
 def test_where_no_rung_holds_it_refuses_and_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    failed = ladder.Canary("network", False, "can be reached")
+    failed = Canary("network", False, "can be reached")
     monkeypatch.setattr(ladder, "attack", lambda sandbox: iter([failed]))
     with pytest.raises(NoSandboxError) as refused:
         choose_sandbox()
@@ -465,7 +472,7 @@ def test_an_interpreter_that_only_root_may_reach_is_shown_to_nobody_else() -> No
         pytest.skip("the interpreter is where everybody may go")
     with choose_sandbox().sandbox() as made:
         code = f"import os\nprint(os.getuid(), os.listdir({str(closed[-1])!r}))"
-        said = made.run(code, b"", SHORT).stdout.decode()
+        said = made.run(code, b"", SMALL).stdout.decode()
     below = Path(interpreter.executable).relative_to(closed[-1]).parts[0]
     assert f"65534 [{below!r}]\n" == said
 

@@ -3,13 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qualeval import sse
 from qualeval.sse import EventReader
-
-STEADY = settings(derandomize=True, database=None, deadline=None)
 
 PIECES = st.sampled_from(
     [
@@ -82,7 +80,6 @@ def test_only_line_feeds_end_a_line(separator: str) -> None:
     assert [said] == events(b"data: " + said + b"\n\n")
 
 
-@STEADY
 @given(STREAM, st.lists(st.integers(0, 80), max_size=12))
 def test_any_split_of_the_bytes_gives_the_same_events(stream: bytes, cuts: list[int]) -> None:
     """Networks split where they like: inside a character, between CR and LF."""
@@ -92,7 +89,6 @@ def test_any_split_of_the_bytes_gives_the_same_events(stream: bytes, cuts: list[
     assert events(stream) == events(*(bytes([byte]) for byte in stream))
 
 
-@STEADY
 @given(st.lists(st.binary(min_size=1, max_size=20), max_size=8))
 def test_whatever_was_sent_as_data_comes_back(messages: list[bytes]) -> None:
     """Any bytes but the line ends themselves."""

@@ -6,14 +6,13 @@ from statistics import NormalDist
 from unittest.mock import patch
 
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from qualeval import stats
 
 # The first call in a process loads scipy, which no deadline should count.
-unhurried = settings(deadline=None)
 
 COUNT = st.integers(0, 400)
 SHARE = st.floats(0, 1)
@@ -53,7 +52,6 @@ def test_asymptotic_mcnemar_golden() -> None:
     assert pytest.approx(17.36, abs=5e-3) == z**2
 
 
-@unhurried
 @given(parts())
 def test_wilson_holds_the_share_and_stays_within_0_and_1(part: tuple[int, int]) -> None:
     """0 <= low <= right / n <= high <= 1, and low < high."""
@@ -64,7 +62,6 @@ def test_wilson_holds_the_share_and_stays_within_0_and_1(part: tuple[int, int]) 
     assert interval.low < interval.high
 
 
-@unhurried
 @given(parts())
 def test_wilson_equals_its_closed_form(part: tuple[int, int]) -> None:
     """Newcombe 1998, method 3, written out."""
@@ -79,7 +76,6 @@ def test_wilson_equals_its_closed_form(part: tuple[int, int]) -> None:
     assert pytest.approx(reach, abs=ROUNDING) == stats.half_width(interval)
 
 
-@unhurried
 @given(parts())
 def test_wilson_of_the_wrong_answers_is_the_mirror_image(part: tuple[int, int]) -> None:
     """Counting wrong instead of right changes nothing but the side."""
@@ -90,7 +86,6 @@ def test_wilson_of_the_wrong_answers_is_the_mirror_image(part: tuple[int, int]) 
     assert pytest.approx(1 - straight.low, abs=ROUNDING) == mirrored.high
 
 
-@unhurried
 @given(parts(), st.integers(2, 50))
 def test_wilson_shrinks_with_n(part: tuple[int, int], times: int) -> None:
     """The same share of more items is known better."""
@@ -100,7 +95,6 @@ def test_wilson_shrinks_with_n(part: tuple[int, int], times: int) -> None:
     assert stats.half_width(more) < stats.half_width(stats.wilson(right, n))
 
 
-@unhurried
 @given(parts(), parts())
 def test_newcombe_difference_holds_the_difference_and_mirrors(
     first: tuple[int, int], second: tuple[int, int]
@@ -114,7 +108,6 @@ def test_newcombe_difference_holds_the_difference_and_mirrors(
     assert pytest.approx((-interval.high, -interval.low)) == (swapped.low, swapped.high)
 
 
-@unhurried
 @given(tables())
 @example((0, 0, 0, 1))
 @example((0, 1, 0, 0))
@@ -131,7 +124,6 @@ def test_tango_holds_the_difference_and_mirrors(table: tuple[int, int, int, int]
     assert (-interval.high, -interval.low) == (swapped.low, swapped.high)
 
 
-@unhurried
 @given(tables())
 def test_tango_does_not_ask_which_concordant_items_were_right(
     table: tuple[int, int, int, int],
@@ -142,7 +134,6 @@ def test_tango_does_not_ask_which_concordant_items_were_right(
     assert stats.tango(a, b, c, d) == stats.tango(a + d, b, c, 0)
 
 
-@unhurried
 @given(tables())
 def test_tango_holds_zero_exactly_when_mcnemar_does_not_reject(
     table: tuple[int, int, int, int],
@@ -156,7 +147,6 @@ def test_tango_holds_zero_exactly_when_mcnemar_does_not_reject(
     assert (interval.low <= 0 <= interval.high) == (p >= 0.05)
 
 
-@unhurried
 @given(COUNT, COUNT)
 def test_midp_lies_between_0_and_the_exact_p(b: int, c: int) -> None:
     """Both are p-values, and neither asks which run came first."""
@@ -166,7 +156,6 @@ def test_midp_lies_between_0_and_the_exact_p(b: int, c: int) -> None:
     assert (exact, midp) == (stats.mcnemar_exact(c, b), stats.mcnemar_midp(c, b))
 
 
-@unhurried
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemar_is_the_binomial_sum(b: int, c: int) -> None:
     """Counted with whole numbers: twice the smaller tail, the split itself counted half."""
@@ -198,7 +187,6 @@ def test_holm_does_not_depend_on_the_order_of_the_parts(pvalues: list[float]) ->
     assert [expected[p] for p in pvalues] == stats.holm(pvalues)
 
 
-@unhurried
 @given(questions(2))
 def test_clustered_mean_lies_in_its_interval_and_splits_its_variance(
     scores: list[list[float]],
@@ -215,7 +203,6 @@ def test_clustered_mean_lies_in_its_interval_and_splits_its_variance(
         assert pytest.approx(found.standard_error**2, abs=ROUNDING) == total
 
 
-@unhurried
 @given(st.lists(st.lists(st.integers(0, 1), min_size=3, max_size=3), min_size=2, max_size=30))
 def test_clustered_error_is_millers(scores: list[list[float]]) -> None:
     """Miller 2024, clustered standard error with the small-sample factor C / (C - 1)."""
@@ -227,7 +214,6 @@ def test_clustered_error_is_millers(scores: list[list[float]]) -> None:
     assert pytest.approx(error, abs=ROUNDING) == stats.clustered_mean(scores).standard_error
 
 
-@unhurried
 @given(questions(1), st.integers(0, 2**32))
 def test_bootstrap_stays_among_the_question_means_and_repeats(
     scores: list[list[float]], seed: int
@@ -257,7 +243,6 @@ def test_smallest_paired_difference_solves_connors_formula(n: int, share: float)
     assert pytest.approx(n) == needed
 
 
-@unhurried
 @given(SIZE, SHARE)
 def test_smallest_unpaired_difference_is_a_possible_one_and_mirrors(n: int, p: float) -> None:
     """It never leads out of 0..1, from p as from 1 - p; more items show smaller ones."""
@@ -298,7 +283,6 @@ def test_percent_runs_from_0_to_100(part: tuple[int, int]) -> None:
     assert 0 <= Fraction(stats.percent(*part)) <= 100
 
 
-@unhurried
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_is_that_of_scipy(counts: tuple[int, int]) -> None:
     """The library's own Wilson interval, which costs a second to import."""
@@ -308,7 +292,6 @@ def test_wilson_is_that_of_scipy(counts: tuple[int, int]) -> None:
     assert pytest.approx((found.low, found.high), abs=1e-12) == (ours.low, ours.high)
 
 
-@unhurried
 @given(st.integers(0, 400), st.integers(0, 400))
 def test_mcnemar_is_that_of_scipy(b: int, c: int) -> None:
     """Exact p by the library's binomial test, mid-p by its binomial distribution."""

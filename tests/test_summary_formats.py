@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from engine import Lab
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, ModelCardData
 from huggingface_hub.repocard_data import model_index_to_eval_results
 from model_server import running
 from stored_runs import change_lines, copied, hashes, record, set_in_object
@@ -143,7 +143,7 @@ def test_model_index_is_read_by_the_hubs_own_library(run: Path) -> None:
     assert (first["right"], first["n"], first["cut_off"]) == (4, 8, 2)
     assert (first["ci_low"], first["ci_high"]) == (21.5, 78.5)
     card = ModelCard(f"---\n{text}---\n# A model\n")
-    assert card.data.eval_results is not None
+    assert isinstance(card.data, ModelCardData) and card.data.eval_results is not None
     assert len(card.data.eval_results) == 3
 
 

@@ -110,7 +110,7 @@ def _decoded(tagged: Mapping[str, Any]) -> Any:
 def _key(key: Any) -> Any:
     if isinstance(key, str):
         return key
-    if key is None or isinstance(key, bool | int):
+    if key is None or isinstance(key, bool | int | float):
         return json.dumps(key)
     return object()  # equal to no key
 
