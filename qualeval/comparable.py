@@ -4,6 +4,7 @@ List, prompt, grader, limits, sampling, seed, repeats, thinking and suite must b
 numbers answer different questions. All else may differ (that is why one compares), and is named.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -192,9 +193,11 @@ def _refusal(runs: Sequence[ComparedRun], refused: Sequence[Difference]) -> str:
     return "\n".join([*lines, f"if that is what you want to compare: {words}"])
 
 
-def shown(value: JsonValue, most: int = 120) -> str:
-    """A value of a difference as a short text."""
-    text = "not given" if value is None else value if isinstance(value, str) else repr(value)
+def shown(value: JsonValue, most: int = 300) -> str:
+    """A value of a difference as a short text; JSON where it is more than a text."""
+    if value is None:
+        return "not given"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 3] + "..."
 

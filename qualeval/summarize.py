@@ -5,7 +5,7 @@ request is neither right nor wrong: with one left the part is incomplete and has
 never shrinks.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
@@ -25,10 +25,12 @@ from qualeval.records import (
     CutOffRate,
     FailedRequest,
     InFlight,
+    Json,
     RunSummary,
     Session,
     Summary,
     Totals,
+    canonical,
     count_words,
     seconds_between,
 )
@@ -146,7 +148,11 @@ def summarize(
             "prompt_cache": conditions.prompt_cache,
             "sandbox": conditions.sandbox,
             "conditions_sha256": contract.conditions_sha256,
-            "warnings": tuple(_warnings(whole, conditions, contract.sessions)),
+            "warnings": (
+                *_warnings(whole, conditions),
+                *(_cut_off_warnings(task, rows) if rows else _cut_off_warning(whole)),
+                *_server_warnings(contract.sessions),
+            ),
         }
         | _figures(whole, n, conditions.repeats, failed)
         | _timing(contract.sessions, sorted(whole.ended))
@@ -291,8 +297,8 @@ def _cache_check(cached: Sequence[int | None]) -> CacheCheck:
     )
 
 
-def _warnings(tally: Tally, conditions: Conditions, sessions: Sequence[Session]) -> Iterable[str]:
-    """What a reader of the row must know, with the count."""
+def _warnings(tally: Tally, conditions: Conditions) -> Iterator[str]:
+    """What a reader of the row must know of its answers, with the count."""
     answered = tally.answered
     if conditions.sandbox is not None and conditions.sandbox.startswith(NO_SANDBOX):
         yield "programs ran without a sandbox (--unsafe-no-sandbox) and could do anything"
@@ -304,20 +310,47 @@ def _warnings(tally: Tally, conditions: Conditions, sessions: Sequence[Session])
     if conditions.thinking_object is None:
         yield f"no thinking switch was sent (the card has no thinking.{conditions.thinking})"
     if tally.misrouted:
-        yield f"{tally.misrouted} answers came in the reasoning field and count as wrong"
+        yield (
+            f"{_answers(tally.misrouted)} came in the reasoning field "
+            f"and {'counts' if tally.misrouted == 1 else 'count'} as wrong"
+        )
     cached = sum(1 for count in tally.cached if count)
     if cached:
-        yield f"{cached} answers reused cached prompt tokens"
-    if answered and len(tally.cut) / answered > CUT_OFF_NOTE_FROM:
-        yield f"{len(tally.cut)} of {answered} answers were cut off: the limit shapes this row"
+        yield f"{_answers(cached)} reused cached prompt tokens"
     if tally.inexact:
-        yield f"{tally.inexact} of {answered} prompts have not exactly the wanted length"
+        yield f"{tally.inexact} of {answered} prompts: not exactly the wanted length"
     if len(set(tally.templates)) > 1:
         low, high = min(tally.templates), max(tally.templates)
         yield (
             f"the server counts {low} to {high} tokens more than our prompts have: "
             "its tokenizer is another one, or its template changes texts"
         )
+
+
+def _answers(count: int) -> str:
+    return f"{count} answer" if count == 1 else f"{count} answers"
+
+
+def _cut_off_warning(tally: Tally, where: str = "") -> Iterator[str]:
+    cut = len(tally.cut)
+    if tally.answered and cut / tally.answered > CUT_OFF_NOTE_FROM:
+        were = "was" if cut == 1 else "were"
+        yield f"{cut} of {tally.answered} answers{where} {were} cut off: the limit shapes this row"
+
+
+def _cut_off_warnings(task: Task, rows: Mapping[str, Tally]) -> Iterator[str]:
+    for row, tally in rows.items():
+        title, _ = task.row_names(row, tally.answered)
+        yield from _cut_off_warning(tally, f" in {title}")
+
+
+def _server_warnings(sessions: Sequence[Session]) -> Iterator[str]:
+    """What of the server changed between sessions, or differs between replicas."""
+    for session in sessions:
+        for what in ("engine_version", "server_defaults"):
+            told = {canonical(server.get(what)): server.get(what) for server in _servers(session)}
+            if len(told) > 1:
+                yield f"the replicas differ in {what}: {', '.join(map(str, told.values()))}"
     for before, after in pairwise(sessions):
         for what in ("models", "engine_version", "server_defaults"):
             old, new = before.server.get(what), after.server.get(what)
@@ -355,17 +388,22 @@ def _server_start(session: Session) -> str | None:
     """When the server process of a session started, or those of all replicas; None when one does
     not tell.
     """
-    replicas = session.server.get("replicas")
-    servers = [session.server, *(replicas if isinstance(replicas, list) else [])]
-    starts = [one.get("process_started") if isinstance(one, dict) else None for one in servers]
+    starts = [server.get("process_started") for server in _servers(session)]
     told = [start for start in starts if isinstance(start, str)]
-    return " and ".join(told) if len(told) == len(servers) else None
+    return " and ".join(told) if len(told) == len(starts) else None
+
+
+def _servers(session: Session) -> list[Json]:
+    """What each replica said of itself, the first one first."""
+    replicas = session.server.get("replicas")
+    more = replicas if isinstance(replicas, list) else []
+    return [session.server, *(one if isinstance(one, dict) else {} for one in more)]
 
 
 def summarize_run(label: str, parts: Mapping[str, Summary]) -> RunSummary:
     """The summary of a run: its parts and what is counted over them. No overall score."""
     off = [part for part in parts.values() if part.thinking == "off"]
-    requests, cut = sum(part.n for part in off), sum(part.cut_off for part in off)
+    requests, cut = sum(part.answered for part in off), sum(part.cut_off for part in off)
     starts = {start for part in parts.values() for start in part.server_starts}
     one_start: Literal["yes", "no", "not known"] = "not known"
     if len(starts - {None}) > 1:

@@ -220,7 +220,7 @@ def markdown_table(run: RunSummary) -> str:
         under = "".join(f"<br>{escaped(line[0].strip())}" for line in below)
         lines.append(cells_of([f"**{escaped(first[0])}**{under}", *map(escaped, first[1:])]))
     said = [*notes(run), *footer(parts)]
-    title = f"## {escaped(run.label)}"
+    title = f"## {escaped(run.label)}" + "".join(f" · {escaped(p.model)}" for p in parts[:1])
     return "\n".join([title, "", *lines, "", *(f"- {escaped(line)}" for line in said), ""])
 
 

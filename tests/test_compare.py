@@ -927,8 +927,11 @@ def test_summary_that_tells_another_condition_is_refused(told: Json, field: str)
 def test_shown_values_are_one_short_line() -> None:
     assert "a b" == shown("a\n b")
     assert "not given" == shown(None)
-    assert 120 == len(shown("x" * 500))
-    assert "['a']" == shown(["a"])
+    assert 300 == len(shown("x" * 500))
+    assert '[{"what": "64 KiB", "here": null, "in": "é"}]' == shown(
+        [{"what": "64 KiB", "here": None, "in": "é"}]
+    )
+    assert '["a"]' == shown(["a"])
 
 
 def test_check_alone_tells_the_parts() -> None:

@@ -84,10 +84,10 @@ def test_notes_say_what_the_numbers_demand(tmp_path: Path) -> None:
     session(run, alone=False)
     words = Parsed(report(run)).words
     for said in (
-        "1 of 8 answers were cut off: the limit shapes this row.",
+        "1 of 8 answers was cut off: the limit shapes this row.",
         "Thinking is off, yet 1 of 8 answers have reasoning.",
         "Not the published limits: max_tokens 9 instead of 48.",
-        "1 answers reused cached prompt tokens.",
+        "1 answer reused cached prompt tokens.",
         "Programs ran in: NONE: --unsafe-no-sandbox.",
         "There is no overall score",
         "not comparable with results on other lists or prompts",

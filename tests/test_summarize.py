@@ -19,6 +19,7 @@ from made_up import (
     thinking,
 )
 
+from qualeval.contract import ListCondition
 from qualeval.records import InFlight, Usage
 from qualeval.stats import half_up, wilson
 from qualeval.summarize import summarize_run
@@ -374,13 +375,13 @@ def test_misrouted_answers_are_warned_with_the_count() -> None:
     given = [answer(1, **(WRONG | {"rule": "misrouted", "reasoning": "B", "text": ""})), answer(2)]
     row = summary(given)
     assert 1 == row.misrouted
-    assert "1 answers came in the reasoning field and count as wrong" in row.warnings
+    assert "1 answer came in the reasoning field and counts as wrong" in row.warnings
 
 
 def test_cached_answers_are_warned_with_the_count() -> None:
     """DESIGN 6."""
     said = warnings_of([answer(1, cached_tokens=64), answer(2, cached_tokens=0)])
-    assert ("1 answers reused cached prompt tokens",) == said
+    assert ("1 answer reused cached prompt tokens",) == said
 
 
 @pytest.mark.parametrize(("cut", "warned"), [(4, False), (5, False), (6, True)])
@@ -388,6 +389,32 @@ def test_row_shaped_by_its_limit_is_warned(cut: int, warned: bool) -> None:
     """stats.md 8: more than 5 in 100 cut off."""
     said = warnings_of(answers(100 - cut, 0, cut))
     assert warned == (f"{cut} of 100 answers were cut off: the limit shapes this row" in said)
+
+
+class InLengths(StandInTask):
+    """Ids below 40 are short."""
+
+    def row_of(self, id: int | str) -> str:
+        return "8192" if int(id) < 40 else "32768"
+
+    def row_names(self, row: str, items: int) -> tuple[str, str]:
+        return f"Long text {int(row) // 1024}K", ""
+
+
+@pytest.mark.parametrize(
+    ("cut", "said"),
+    [
+        (2, ()),
+        (3, ("3 of 40 answers in Long text 32K were cut off: the limit shapes this row",)),
+    ],
+)
+def test_each_row_of_a_part_is_warned_by_its_own_share(cut: int, said: tuple[str, ...]) -> None:
+    """3 of 40 are 7.5 %, and 3 of 80 less than 5 %."""
+    listed = ListCondition(
+        id="list", kind="official", sha256="0" * 64, items=80, rows={"8192": 40, "32768": 40}
+    )
+    task = InLengths("ruler", "Long text", "")
+    assert said == summary(answers(80 - cut, 0, cut), task=task, list=listed).warnings
 
 
 @pytest.mark.parametrize(
@@ -408,11 +435,33 @@ def test_server_that_changed_between_sessions_is_warned(change: Any, what: str) 
     assert ("(vLLM 1 -> vLLM 2)" in line) == (what == "engine_version")
 
 
+def test_replicas_that_differ_are_warned() -> None:
+    """Their answers are counted as those of one server."""
+    one = {"engine_version": "vLLM 1", "server_defaults": {"top_k": 1}}
+    same = session(server=one | {"replicas": [one]})
+    assert () == warnings_of(answers(1), sessions=[same])
+    other = session(server=one | {"replicas": [one | {"engine_version": "vLLM 2"}, "damaged"]})
+    assert warnings_of(answers(1), sessions=[other]) == (
+        "the replicas differ in engine_version: vLLM 1, vLLM 2, None",
+        "the replicas differ in server_defaults: {'top_k': 1}, None",
+    )
+
+
 # The run
 
 
 def run_of(*parts: Any) -> Any:
     return summarize_run("x", {str(n): part for n, part in enumerate(parts)})
+
+
+def test_totals_are_over_answers_that_are_there() -> None:
+    """A request that was not answered was not cut off either."""
+    run = run_of(summary(answers(6, 0, 2), n=100), summary(answers(2)))
+    assert (10, 2, 0.2) == (
+        run.totals_thinking_off.requests,
+        run.totals_thinking_off.cut_off,
+        run.totals_thinking_off.share,
+    )
 
 
 def test_cut_answers_are_totalled_over_the_parts_with_thinking_off() -> None:

@@ -365,5 +365,5 @@ def test_markdown_of_a_label_that_holds_markup_is_escaped() -> None:
     task = StandInTask("mmlupro", "a|b", "c\nd")
     run = summarize_run("x <b> | y", {"mmlupro": summary(answers(1), task=task)})
     text = markdown_table(run)
-    assert text.startswith("## x &lt;b> \\| y\n")
+    assert text.startswith("## x &lt;b> \\| y · m\n")
     assert "| **a\\|b**<br>c d |" in text
