@@ -264,25 +264,15 @@ def test_memory_is_private_or_of_a_file(seccomp: ModuleType, machine: str) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"],
+    ["prlimit64", "sched_setaffinity"],
 )
-def test_limits_and_scheduling_are_of_the_caller_only(
+def test_limits_and_cores_are_of_the_caller_only(
     seccomp: ModuleType, machine: str, name: str
 ) -> None:
     number = numbers(seccomp, machine)[name]
     assert ALLOWED == ask(seccomp, machine, number, 0, 7, 0x1000, 0)
     for process in (1, 2, 4711, -1):
         assert NOT_PERMITTED == ask(seccomp, machine, number, process, 7, 0x1000, 0)
-
-
-def test_the_priority_of_another_process_is_not_set(seccomp: ModuleType, machine: str) -> None:
-    number = numbers(seccomp, machine)["setpriority"]
-    assert ALLOWED == ask(seccomp, machine, number, 0, 0, 19)
-    for process in (1, 4711, -1):
-        assert NOT_PERMITTED == ask(seccomp, machine, number, 0, process, 19)
-    group, user = 1, 2  # of which 0 is the caller's own, and so every process of the user
-    assert NOT_PERMITTED == ask(seccomp, machine, number, group, 0, 19)
-    assert NOT_PERMITTED == ask(seccomp, machine, number, user, 0, 19)
 
 
 def test_signals_are_free_where_a_namespace_hides_the_others(

@@ -42,6 +42,12 @@ def word(process: subprocess.Popen[bytes]) -> str:
     return process.stdout.readline().decode().strip()
 
 
+def cpu_seconds(pid: int) -> float:
+    """Of a process and the children that it waited for; 0 when it is gone."""
+    used = watch.used_by(pid)
+    return used.cpu_seconds if used is not None else 0.0
+
+
 def eventually(true: Callable[[], bool]) -> None:
     deadline = monotonic() + PATIENCE_SECONDS
     while not true():
@@ -115,12 +121,12 @@ def test_memory_is_all_counted_where_the_kernel_does_not_tell_what_is_shared(
 ) -> None:
     monkeypatch.setattr(watch, "PROC", tmp_path)
     (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "statm").write_text("100 25 3 1 0 9 0\n")
-    assert 25 * watch.PAGE_BYTES == watch.proportional_bytes(7)
+    (tmp_path / "7" / "status").write_text("Name:\tVmRSS:\nVmRSS:\t 100 kB\nVmPTE:\t  8 kB\n")
+    assert 108 * 1024 == watch.proportional_bytes(7)
     (tmp_path / "7" / "smaps_rollup").write_text("0-1 ---p 0 0:0 0 [rollup]\nRss: 9 kB\n")
-    assert 25 * watch.PAGE_BYTES == watch.proportional_bytes(7)
+    assert 108 * 1024 == watch.proportional_bytes(7)
     (tmp_path / "7" / "smaps_rollup").write_text("Rss: 9 kB\nPss: 4 kB\nPss_Anon: 1 kB\n")
-    assert 4096 == watch.proportional_bytes(7)
+    assert (4 + 8) * 1024 == watch.proportional_bytes(7)
 
 
 @pytest.mark.parametrize("name", [") R 9 9 9", "a b", "((", "x) Z 1", "\n) S"])
@@ -129,7 +135,7 @@ def test_a_process_may_have_any_name(name: str) -> None:
     with child(named + BURN + WAIT) as process:
         assert "ready" == word(process)
         assert name.encode() in Path(f"/proc/{process.pid}/stat").read_bytes()
-        assert 0.2 < watch.cpu_seconds(process.pid) < PATIENCE_SECONDS
+        assert 0.2 < cpu_seconds(process.pid) < PATIENCE_SECONDS
 
 
 def test_children_that_were_waited_for_count_as_their_parent() -> None:
@@ -137,13 +143,13 @@ def test_children_that_were_waited_for_count_as_their_parent() -> None:
     with child(code) as process:
         assert "ready" == word(process)
         assert [] == list(watch.children_of(process.pid))
-        assert 0.2 < watch.cpu_seconds(process.pid) < PATIENCE_SECONDS
+        assert 0.2 < cpu_seconds(process.pid) < PATIENCE_SECONDS
 
 
 def test_of_a_process_that_is_gone_there_is_nothing(gone: int) -> None:
     assert [] == list(watch.children_of(gone))
     assert [] == list(watch.descendants(gone))
-    assert 0 == watch.cpu_seconds(gone)
+    assert 0 == cpu_seconds(gone)
     assert 0 == watch.resident_bytes(gone)
     assert 0 == watch.proportional_bytes(gone)
     assert 0 == watch.seconds_waited(gone)
@@ -199,8 +205,8 @@ def test_a_process_that_shares_its_core_waits() -> None:
         assert ["ready", "ready"] == [word(first), word(second)]
         before = sum(map(watch.seconds_waited, both))
         started = monotonic()
-        used = sum(map(watch.cpu_seconds, both))
-        eventually(lambda: sum(map(watch.cpu_seconds, both)) > used + 0.5)
+        used = sum(map(cpu_seconds, both))
+        eventually(lambda: sum(map(cpu_seconds, both)) > used + 0.5)
         waited = sum(map(watch.seconds_waited, both)) - before
         # On one core, of two that want it all the time one waits.
         assert 0.25 < waited <= 2 * (monotonic() - started) + 0.1
@@ -264,6 +270,86 @@ def test_cpu_beyond_its_limit_is_told_and_remembered() -> None:
         process.wait()
         assert "cpu_limit" == watched.broken_limit()
         assert seen == watched.cpu_seconds
+
+
+NOBODY_WAITS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.1: pass
+        os._exit(0)
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+"""
+"""One child after another burns 0.1 s, and the kernel reaps each: its time is in no sum."""
+
+
+def test_cpu_of_children_that_nobody_waits_for_is_counted() -> None:
+    with child(starts_one(NOBODY_WAITS)) as process:
+        watched = Watch(process.pid, ROOMY, monotonic())
+
+        def used_a_second() -> bool:
+            assert watched.broken_limit() is None
+            return watched.cpu_seconds > 1
+
+        eventually(used_a_second)
+        below = next(watch.descendants(process.pid))
+        assert cpu_seconds(below) < 0.5, "it does next to nothing itself"
+
+
+def test_cpu_of_children_that_were_waited_for_is_counted_once() -> None:
+    one = f"  if os.fork() == 0:\n    exec({BURN!r})\n    os._exit(0)\n  os.wait()\n"
+    code = f"import os\nfor _ in range(8):\n{one}"
+    with child(starts_one(code + WAIT)) as process:
+        watched = Watch(process.pid, ROOMY, monotonic())
+        ended = threading.Thread(target=word, args=(process,))
+        ended.start()
+        while ended.is_alive():
+            assert watched.broken_limit() is None
+            ended.join(0.05)
+        watched.broken_limit()
+        (below,) = watch.descendants(process.pid)
+        # A child is taken to have run to the look after its end: a twentieth of a second each.
+        assert cpu_seconds(below) - 0.1 < watched.cpu_seconds < cpu_seconds(below) + 8 * 0.25
+
+
+LEADER_GONE = """
+import ctypes, platform, sys, threading
+held = bytearray(b"x") * (64 << 20)
+def stay():
+    print("ready", flush=True)
+    sys.stdin.read()
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)
+"""
+
+
+def test_memory_of_a_process_whose_first_thread_has_left_is_seen() -> None:
+    with child(LEADER_GONE) as process:
+        assert "ready" == word(process)
+        eventually(lambda: b") Z " in Path(f"/proc/{process.pid}/stat").read_bytes())
+        for measure in (watch.resident_bytes, watch.proportional_bytes):
+            assert 64 * MIB < measure(process.pid) < 128 * MIB
+
+
+PAGE_TABLES = """
+import mmap
+for place in range(512):
+    room = mmap.mmap(-1, 1 << 30, mmap.MAP_PRIVATE | 0x4000)
+    room[0]
+    globals()[f"kept{place}"] = room
+"""
+
+
+def test_memory_for_page_tables_counts() -> None:
+    """One page that was read in each of 512 GiB: 4 KiB of tables for each."""
+    with child(PAGE_TABLES + WAIT) as process:
+        assert "ready" == word(process)
+        for measure in (watch.resident_bytes, watch.proportional_bytes):
+            assert measure(process.pid) > 512 * 4096
 
 
 def test_within_all_limits_nothing_is_told_and_a_look_is_timed() -> None:

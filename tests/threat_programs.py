@@ -1386,7 +1386,7 @@ PRIVILEGES = (
         for name in ("SCHED_FIFO", "SCHED_RR"):
             attempt(name, lambda: os.sched_setscheduler(
                 0, getattr(os, name), os.sched_param(1)) is None)
-        before = os.nice(0)
+        before = os.getpriority(os.PRIO_PROCESS, 0)
         attempt("nicer", lambda: os.nice(-5) < before)
         attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, 0, before - 1) is None)
         attempt("real-time disk", lambda: system_call("ioprio_set", 1, 0, 1 << 13) == 0)
@@ -1541,7 +1541,105 @@ BESIDE_THE_WALLS = (
         """
         attempt("of the user", lambda: os.setpriority(os.PRIO_USER, 0, 1) is None)
         attempt("of the group", lambda: os.setpriority(os.PRIO_PGRP, 0, 1) is None)
-        os.setpriority(os.PRIO_PROCESS, 0, 1)
+        attempt("of itself", lambda: os.setpriority(os.PRIO_PROCESS, 0, 1) is None)
+        """,
+    ),
+    _threat(
+        "waits_at_will",
+        "asks for so small a share of the cores that it always waits, and for more as a session",
+        """
+        if os.fork() == 0:
+            attempt("session", lambda: os.setsid() >= 0)
+            for policy in (os.SCHED_IDLE, os.SCHED_BATCH, os.SCHED_OTHER):
+                attempt("policy", lambda: os.sched_setscheduler(0, policy, os.sched_param(0)) or 1)
+            attempt("parameters", lambda: os.sched_setparam(0, os.sched_param(0)) or 1)
+            attempt("nice", lambda: os.nice(19) is not None)
+            os._exit(0)
+        os.wait()
+        """,
+    ),
+    _threat(
+        "reaped_by_the_kernel",
+        "20 s of CPU in children of 0.1 s that nobody waits for, and then ends as if nothing was",
+        """
+        import signal
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        told, tell = os.pipe()
+        os.set_blocking(told, False)
+        used = 0.0
+        while used < 20:
+            try:
+                if os.fork() == 0:
+                    while time.process_time() < 0.1:
+                        pass
+                    os.write(tell, b"%08d" % int(time.process_time() * 1e6))
+                    os._exit(0)
+            except OSError:
+                time.sleep(0.01)
+            try:
+                while True:
+                    used += int(os.read(told, 8)) / 1e6
+            except BlockingIOError:
+                pass
+        print("escaped: 20 s of CPU", flush=True)
+        """,
+        expect=frozenset({"cpu_limit"}),
+        outer_namespace=True,
+    ),
+    _threat(
+        "memory_of_threads_alone",
+        "the first thread leaves, and with it what /proc tells of the memory of the others",
+        """
+        import ctypes, platform, threading
+        leave = {"x86_64": 60, "aarch64": 93}[platform.machine()]
+        for _ in range(5):
+            if os.fork() == 0:
+                break
+        else:
+            time.sleep(8)
+            print("escaped: 3 GiB in five processes", flush=True)
+            os._exit(0)
+        def hold():
+            held = []
+            for _ in range(60):
+                held.append(bytearray(10 << 20))
+                held[-1][::4096] = b"x" * len(held[-1][::4096])
+            time.sleep(8)
+            os._exit(0)
+        threading.Thread(target=hold).start()
+        ctypes.CDLL(None).syscall(leave, 0)
+        """,
+        expect=frozenset({"memory_limit"}),
+        outer_namespace=True,
+    ),
+    _threat(
+        "large_buffers",
+        "sockets and pipes with buffers that no limit counts",
+        """
+        import fcntl, socket
+        one, other = socket.socketpair()
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            attempt("socket", lambda: one.setsockopt(socket.SOL_SOCKET, option, 1 << 23) or 1)
+        told, tell = os.pipe()
+        attempt("pipe", lambda: fcntl.fcntl(tell, 1031, 1 << 20))
+        """,
+    ),
+    _threat(
+        "few_for_the_machine",
+        "takes asynchronous requests of which the machine has a number, and timers without end",
+        """
+        import ctypes, platform
+        def contexts():
+            context = ctypes.c_ulong(0)
+            setup = {"x86_64": 206, "aarch64": 0}[platform.machine()]
+            return ctypes.CDLL(None).syscall(setup, 60_000, ctypes.byref(context)) == 0
+        attempt("contexts", contexts)
+        create = {"x86_64": 222, "aarch64": 107}[platform.machine()]
+        made = 0
+        timer = ctypes.c_int()
+        while made < 4096 and not ctypes.CDLL(None).syscall(create, 1, None, ctypes.byref(timer)):
+            made += 1
+        attempt(f"{made} timers", lambda: made >= 4096)
         """,
     ),
     _threat(

@@ -11,14 +11,32 @@ from time import monotonic
 from qualeval.sandbox.values import Limits, RunStatus
 
 PROC = Path("/proc")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 KERNEL_LISTS_CHILDREN = os.path.exists(PROC / f"self/task/{os.getpid()}/children")
 """Not every kernel is built to; then all processes are looked at."""
 
+LONGEST_TAIL = 0.25
+"""Seconds that a process which is gone is taken to have run after it was last seen, at most."""
+
 STARVED = 5
 """However long a program waits for a core, this many wall limits are the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The CPU of a process and of the children that it has waited for, in seconds, and whether it
+    is running or would like to.
+    """
+
+    own: float
+    of_children: float
+    running: bool
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Both together."""
+        return self.own + self.of_children
 
 
 @dataclass(slots=True)
@@ -32,12 +50,15 @@ class Watch:
     memory_bytes: int = field(default=0, init=False)
     seconds_without_a_core: float = field(default=0.0, init=False)
     seconds_of_a_look: float = field(default=0.0, init=False)
+    _looked: float | None = field(default=None, init=False)
+    _used: dict[int, Used] = field(default_factory=dict, init=False)
+    _lost: float = field(default=0.0, init=False)
 
     def broken_limit(self) -> RunStatus | None:
         """The limit that the program is beyond at this moment, if any."""
         before = monotonic()
         processes = list(descendants(self.zygote))
-        self.cpu_seconds = max(self.cpu_seconds, sum(map(cpu_seconds, processes)))
+        self._count_cpu(processes, before)
         self.memory_bytes = max(self.memory_bytes, self._memory(processes))
         # Remembered, as all that is measured: a process that has just ended waited for nothing.
         waited = max(map(seconds_waited, processes), default=0.0)
@@ -54,6 +75,25 @@ class Watch:
             return "wall_limit"
         self.seconds_of_a_look = monotonic() - before
         return None
+
+    def _count_cpu(self, processes: list[int], moment: float) -> None:
+        """Add up the CPU of all processes, those included that nobody waited for: a process that
+        ignores SIGCHLD has no times of its children. One that was running at the last look and is
+        gone is taken to have run until now.
+        """
+        now = {pid: used for pid in processes if (used := used_by(pid)) is not None}
+        since = min(moment - self._looked, LONGEST_TAIL) if self._looked is not None else 0.0
+        gone = [used for pid, used in self._used.items() if pid not in now]
+        most = sum(used.cpu_seconds + since * used.running for used in gone)
+        grown = sum(
+            used.cpu_seconds - self._used[pid].cpu_seconds
+            for pid, used in now.items()
+            if pid in self._used
+        )
+        self._lost += max(0.0, most - max(0.0, grown))
+        self._used, self._looked = now, moment
+        total = sum(used.cpu_seconds for used in now.values()) + self._lost
+        self.cpu_seconds = max(self.cpu_seconds, total)
 
     def _memory(self, processes: list[int]) -> int:
         """Bytes in memory. Pages that processes share are counted once where it could matter."""
@@ -98,31 +138,52 @@ def _read(name: str) -> bytes:
         return file.read()
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU of a process and of the children that it has waited for; 0 when it is gone."""
-    with contextlib.suppress(OSError, ValueError):
+def used_by(pid: int) -> Used | None:
+    """What a process has used; None when it is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
         # The name in parentheses may hold anything.
         fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
-        return sum(map(int, fields[11:15])) / TICKS_PER_SECOND
-    return 0.0
+        user, system, of_children, in_kernel = (int(ticks) for ticks in fields[11:15])
+        return Used(
+            own=(user + system) / TICKS_PER_SECOND,
+            of_children=(of_children + in_kernel) / TICKS_PER_SECOND,
+            running=fields[0] == b"R",
+        )
+    return None
+
+
+_MEMORY = re.compile(rb"^(VmRSS|VmPTE):\s*(\d+) kB$", re.MULTILINE)
+
+
+def _memory_told(pid: int) -> dict[bytes, int]:
+    """KiB of a process, and of the kernel's tables of its pages; of one whose first thread has left
+    what its other threads tell. Empty when it is gone.
+    """
+    with contextlib.suppress(OSError):
+        if told := _MEMORY.findall(_read(f"{pid}/status")):
+            return {name: int(kib) for name, kib in told}
+        for thread in os.listdir(PROC / f"{pid}/task"):
+            with contextlib.suppress(OSError):
+                if told := _MEMORY.findall(_read(f"{pid}/task/{thread}/status")):
+                    return {name: int(kib) for name, kib in told}
+    return {}
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory of a process, shared pages included; 0 when it is gone."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(_read(f"{pid}/statm").split()[1]) * PAGE_BYTES
-    return 0
+    """Memory of a process, shared pages and page tables included; 0 when it is gone."""
+    return sum(_memory_told(pid).values()) * 1024
 
 
 def proportional_bytes(pid: int) -> int:
-    """Memory of a process, each page divided among those that share it.
+    """Memory of a process, each page divided among those that share it, and its page tables.
 
     All of it where the kernel does not tell.
     """
     with contextlib.suppress(OSError, ValueError):
         for line in _read(f"{pid}/smaps_rollup").splitlines():
             if line.startswith(b"Pss:"):
-                return int(line.split()[1]) * 1024
+                tables = _memory_told(pid).get(b"VmPTE", 0)
+                return (int(line.split()[1]) + tables) * 1024
     return resident_bytes(pid)
 
 

@@ -12,6 +12,10 @@ from typing import Any
 import kernel
 
 NOBODY = 65534
+"""Who a program believes to be, where it has users to itself."""
+
+FIRST_STRANGER, STRANGERS = 30_000, 30_000
+"""User ids that distributions give to nobody, and that a container has too."""
 STACK_BYTES = 256 * 1024**2
 """Deep recursion in C needs it, and only a limit set before `exec` reaches the main thread."""
 
@@ -59,10 +63,13 @@ def bubblewrap_options(shown: dict[str, str]) -> list[str]:
 
 
 def give_up_root() -> None:
-    """Become nobody, for good."""
+    """Become a user that nobody else is, for good: what the kernel counts by user (tasks, pages of
+    pipes, pending signals) is then that of this sandbox alone, whatever `nobody` runs elsewhere.
+    """
+    stranger = FIRST_STRANGER + int.from_bytes(os.urandom(4), "little") % STRANGERS
     os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
+    os.setresgid(stranger, stranger, stranger)
+    os.setresuid(stranger, stranger, stranger)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # /proc/self stays our own
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")

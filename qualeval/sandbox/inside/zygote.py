@@ -32,6 +32,8 @@ import prelude
 import seccomp
 
 OPEN_FILES = 64
+PENDING_SIGNALS = 1024
+"""Of all programs together; timers count, and are memory of the kernel."""
 ROOM_IN_TMP = 64 * 1024**2
 THREAD_STACK_BYTES = 64 * 1024**2
 """Else every thread reserves as much as the main thread may have, and 16 fill the address space."""
@@ -234,6 +236,7 @@ def limit(order: Order) -> None:
         (resource.RLIMIT_NPROC, order["tasks"]),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_SIGPENDING, PENDING_SIGNALS),
     ):
         most = at_most(what, most)
         resource.setrlimit(what, (most, most))
