@@ -33,6 +33,24 @@ PATIENCE = 30.0
 """Seconds that a condition may take on a machine with other work; it takes milliseconds."""
 
 
+BEYOND = """
+const beyond = [];
+for (const table of document.querySelectorAll(arguments[0])) {
+  if (!table.checkVisibility()) continue;
+  const box = table.parentElement.getBoundingClientRect();
+  for (const part of [table, ...table.querySelectorAll("*")]) {
+    const unseen = part.closest("caption, thead");
+    if (unseen && unseen.offsetWidth <= 1) continue;
+    const {left, right, width} = part.getBoundingClientRect();
+    if (width && (left < box.left - 1 || right > Math.min(box.right, innerWidth) + 1)) {
+      beyond.push(part.tagName + " " + part.textContent.trim().slice(0, 40) + " " + right);
+    }
+  }
+}
+return beyond;
+"""
+
+
 class Browser:
     """One window."""
 
@@ -71,6 +89,10 @@ class Browser:
         """Keys, into whatever has the focus."""
         for key in keys:
             ActionChains(self.driver, duration=0).send_keys(key).perform()
+
+    def beyond(self, tables: str) -> list[str]:
+        """What of these tables reaches beyond the window or the box that holds its table."""
+        return [str(one) for one in self.js(BEYOND, tables)]
 
     def focused(self) -> str:
         """Text of what has the focus."""

@@ -57,8 +57,8 @@ def test_function_that_is_called_is_preferred(holder: str) -> None:
 
 def test_text_behind_the_program_is_not_compiled() -> None:
     """It could end the check, and with it the choice."""
-    behind = "x()\n" * 500_000
-    tight = Limits(cpu_seconds=1, wall_seconds=2)
+    behind = "x()\n" * 2_000_000
+    tight = Limits(cpu_seconds=4, wall_seconds=120)
     assert choose(("print(1)", behind), run_plainly, tight).index == 0
     assert choose(("def f(): 1", behind), run_plainly, tight, "f").index == 0
 

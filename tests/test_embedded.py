@@ -205,7 +205,7 @@ def test_it_tells_its_slots_and_the_context_of_each(server: EmbeddedServer) -> N
 def test_it_says_where_it_is_and_since_when(server: EmbeddedServer) -> None:
     """A moment in UTC, and a loopback address that ends in /v1."""
     began = datetime.fromisoformat(server.started).timestamp()
-    assert began == pytest.approx(psutil.Process(server.pid).create_time(), abs=2)
+    assert began == pytest.approx(psutil.Process(server.pid).create_time(), abs=PATIENCE)
     assert server.base_url.startswith("http://127.0.0.1:")
     assert server.base_url.endswith("/v1")
 

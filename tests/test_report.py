@@ -23,6 +23,7 @@ from qualeval.errors import ContractError, DiskError, OptionError, QualevalError
 from qualeval.publish import verify_bundle
 from qualeval.report import read, report_command
 from qualeval.report.embed import embedded
+from qualeval.report.facts import marked
 from qualeval.summary_formats import run_summary
 from qualeval.table import footer, rows
 
@@ -88,12 +89,32 @@ def test_notes_say_what_the_numbers_demand(tmp_path: Path) -> None:
         "Thinking is off, yet 1 of 8 answers have reasoning.",
         "Not the published limits: max_tokens 9 instead of 48.",
         "1 answer reused cached prompt tokens.",
-        "Programs ran in: NONE: --unsafe-no-sandbox.",
+        "Programs ran without a sandbox (--unsafe-no-sandbox) and could do anything.",
+        "Programs of the model ran in: NONE: --unsafe-no-sandbox.",
         "There is no overall score",
         "not comparable with results on other lists or prompts",
         "one server start",
     ):
         assert said in words, said
+    assert "Programs ran in" not in words, "one fact, one note"
+
+
+def test_own_list_is_said_as_a_sample_list_is(tmp_path: Path, run: Path) -> None:
+    """In the row, in the plot, in its part, and in the notes: the name alone is a benchmark's."""
+    page = report(run_of(tmp_path, "own"))
+    words = Parsed(page).words
+    assert "MMLU-Pro Own list: not comparable with a published figure of the same name." in words
+    assert page.count('<span class="tag">own list</span>') == 2
+    assert "MMLU-Pro (own list): 50.0 %" in words
+    assert "Own list" in Parsed(report(run)).words
+    conditions(run, "gpqa", list=_list_of(run, "gpqa") | {"kind": "sample"})
+    assert "GPQA Diamond (own list)" not in Parsed(report(run)).words
+
+
+def _list_of(run: Path, part: str) -> dict[str, object]:
+    told = json.loads((run / f"{part}.contract.json").read_bytes())["conditions"]["list"]
+    assert isinstance(told, dict)
+    return told
 
 
 def test_sample_list_is_said_loudly(run: Path) -> None:
@@ -122,6 +143,7 @@ def test_setup_deviations_references_and_notes_are_shown_as_told(tmp_path: Path)
     assert "engine version unknown" in words and "recipe unknown" in words
     others = page[page.index('id="others"') :]
     assert "66.67 %" in others and "2026-09" in others
+    assert '<caption class="hidden">Published by others</caption>' in others
     assert "66.67" not in page[: page.index('id="others"')]
 
 
@@ -135,6 +157,50 @@ def test_conditions_come_with_their_sources_and_the_command(run: Path) -> None:
     assert "temperature 1, top_p 0.95 model card" in words
     assert "64 card (the method has 16,384)" in words
     assert contract["sessions"][0]["command"] in words
+    assert "relative to the folder that it was typed in" in words
+    assert '<a href="card.json">card.json</a>. Run again' in " ".join(page.split())
+
+
+def test_version_at_the_top_says_who_told_it(tmp_path: Path) -> None:
+    """The setup is the operator's word, and may not know it."""
+    run = run_of(tmp_path, "version", setup={"engine": {"name": "vLLM"}})
+    words = Parsed(report(run)).words
+    assert "server 1.0 told by the server models" in words and "engine version unknown" in words
+    server = json.loads((run / "card.json").read_bytes())["server"]
+    card(run, server=server | {"engine_version_file": "version.txt"})
+    assert "server 1.0 told by the server or the card's version file" in Parsed(report(run)).words
+    session(run, server={"engine_version": None})
+    assert "server unknown models" in Parsed(report(run)).words
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "own list, 12000 items, limit 16,384 tokens",
+            "own list, 12,000 items, limit 16,384 tokens",
+        ),
+        ("612 of 12000 answers were", "612 of 12,000 answers were"),
+        ("6811 of 12000 answers", "6,811 of 12,000 answers"),
+        ("1234 answers reused", "1,234 answers reused"),
+        ("seed 20261130, of 2026-11-30", "seed 20261130, of 2026-11-30"),
+        ("engine b10000 -> b10001", "engine b10000 -> b10001"),
+    ],
+)
+def test_thousands_of_what_is_counted_are_marked(text: str, said: str) -> None:
+    """And no year, seed or version."""
+    assert marked(text) == said
+
+
+def test_line_of_a_command_does_not_end_inside_the_name_of_an_option(tmp_path: Path) -> None:
+    """A browser ends lines behind hyphens; the text stays what was typed."""
+    command = "serve my-model\n  --served-model-name m --n=3 -v a--b"
+    page = report(run_of(tmp_path, "command", setup={"start_command": command}))
+    options = re.findall(r'<span class="option">([^<]+)</span>', page)
+    assert [one for one in options if one in command] == ["--served-model-name", "--n", "-v"]
+    shown = page[page.index("Start command of the server") :]
+    code = re.search(r"<code>(.*?)</code>", shown, re.DOTALL)
+    assert code and re.sub(r"</?span[^>]*>", "", code[1]) == command
 
 
 def test_links_are_relative_and_lead_to_files_that_are_there(run: Path, tmp_path: Path) -> None:
@@ -201,9 +267,35 @@ def test_several_endpoints_and_days_are_said(tmp_path: Path) -> None:
     set_in_object(run / "mmlupro.summary.json", **ends, wall_time=90_000.0)
     page = report(run)
     words = Parsed(page).words
-    assert "endpoints 2" in words and "10.1.2.3" not in page
+    assert "endpoints 2 slots 4 over 2 endpoints" in words and "10.1.2.3" not in page
     assert "2026-01-01 10:00 to 2026-01-03 11:00 UTC" in words
     assert "25 h 00 min" in words
+
+
+def test_identity_is_that_of_all_replicas(tmp_path: Path) -> None:
+    """Version, models, start and slots of each, in the order of the card."""
+    run = run_of(tmp_path, "replicas")
+    first = {"engine_version": "vLLM 1", "process_started": "2026-01-01T10:00:00Z", "slots": 3}
+    second = {"engine_version": "vLLM 2", "process_started": None, "slots": 1, "models": ["n"]}
+    ends = ["http://10.1.2.3:1/v1", "http://10.1.2.4:1/v1"]
+    told = first | {"models": ["m"], "context_tokens": 8192}
+    replicas = [second | {"context_tokens": 4096}]
+    session(run, endpoints=ends, server=told | {"replicas": replicas})
+    words = Parsed(report(run)).words
+    assert "server vLLM 1 and vLLM 2 told by the servers models they list m and n" in words
+    assert "servers started 2026-01-01 10:00 UTC and unknown" in words
+    assert words.count("4 over 2 endpoints (3 + 1)") == 2, "at the top and in the conditions"
+    assert "8,192 tokens, 4,096 tokens" in words
+    same = told | {"replicas": [told]}
+    session(run, endpoints=ends, server=same)
+    assert "server vLLM 1 told by the servers" in Parsed(report(run)).words
+
+
+def test_plot_says_what_its_marks_are(tmp_path: Path) -> None:
+    """Two ends of an incomplete row, where there is one."""
+    said = "incomplete: from what is right already to the most it could become"
+    assert said in Parsed(report(run_of(tmp_path, "half", "rr  "))).words
+    assert said not in Parsed(report(run_of(tmp_path, "whole", "rrww"))).words
 
 
 def test_part_that_never_ended_a_session_is_shown(tmp_path: Path) -> None:
@@ -277,6 +369,9 @@ def test_bundle_is_reported_beside_itself(tmp_path: Path) -> None:
     assert verify_bundle(bundle)[1] == 0
     assert len(index(page)["rows"]) == 4
     assert "A published copy holds no prompts." in page
+    words = Parsed(page).words
+    assert "made from a published copy" in words and "for your own eyes" not in words
+    assert "for your own eyes" in Parsed(report(run)).words
 
 
 def test_withheld_text_of_a_bundle_is_said_and_not_empty(tmp_path: Path) -> None:
@@ -435,6 +530,7 @@ def test_pair_shows_both_tables_the_differences_and_the_flips(tmp_path: Path) ->
     }
     old_side, new_side = records(page)[2]
     assert (old_side["outcome"], new_side["outcome"]) == ("right", "cut off")
+    assert told["rows"][2][6] == "B → cut off, key B", "the cause shows before it is opened"
 
 
 def test_pair_that_cannot_be_compared_is_refused_as_compare_does(tmp_path: Path) -> None:
@@ -486,10 +582,10 @@ def test_pair_is_shown_over_the_parts_that_both_have_whole(tmp_path: Path) -> No
     base = folder.run("old", "rrww", part="gpqa")
     new = folder.run("new", "rwrr")
     page = report(base, new)
-    assert "Left out, not complete in both runs: gpqa." in Parsed(page).words
+    assert "Left out, not complete in both runs: GPQA Diamond." in Parsed(page).words
     assert {row[0] for row in index(page)["rows"]} == {"0", "1", "2", "3"}
     folder.run("new", "rr  ", part="gpqa")
-    assert "Left out, not complete in both runs: gpqa." in Parsed(report(base, new)).words
+    assert "Left out, not complete in both runs: GPQA Diamond." in Parsed(report(base, new)).words
 
 
 def test_failed_request_is_found_under_the_stratum_of_its_question(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from qualeval.compare_runs import read_run
 from qualeval.graders import letter
 from qualeval.records import Answer, Completion, FailedRequest, Usage, sha256_text
 from qualeval.report import answers
-from qualeval.report.answers import OUTCOMES, Entry, data_of
-from qualeval.report.plot import differences, intervals
+from qualeval.report.answers import OUTCOMES, PAIR_OUTCOMES, Entry, data_of
+from qualeval.report.plot import bars, differences, intervals
 from qualeval.report.read import Told
 from qualeval.report.sides import Side, side_of, side_of_failure
 from qualeval.tasks import TASKS
@@ -170,6 +170,42 @@ def test_request_given_up_is_an_error_and_no_wrong_answer() -> None:
     side = side_of_failure(failed)
     assert (side.outcome, side.text) == ("error", None)
     assert side.reason == "Given up after 5 attempts: timeout: no byte"
+    assert facts(side)["ended"] == "2026-01-01 00:00:00 UTC"
+    once = side_of_failure(failed.model_copy(update={"attempts": 1}))
+    assert once.reason == "Given up after 1 attempt: timeout: no byte"
+
+
+def test_moments_are_written_as_everywhere_on_the_page() -> None:
+    """To the second, where an answer ended."""
+    side = side_of(Told(answer(ended="2026-11-30T20:33:02.044Z")))
+    assert facts(side)["ended"] == "2026-11-30 20:33:02 UTC"
+
+
+def test_hash_that_nobody_told_is_unknown() -> None:
+    """As in the conditions of its part."""
+    said = facts(side_of(Told(answer(details={"tokenizer_sha256": None}))))
+    assert said["tokenizer sha256"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("fields", "brief"),
+    [
+        ({"extracted": "B"}, "B"),
+        ({"cut_off": True, "rule": "cut_off", "details": {"letter_seen": "B"}}, "cut off"),
+        ({"rule": "no_letter", "details": {}}, "no letter"),
+        ({"rule": "misrouted", "details": {"letter_seen": "B"}}, "misrouted"),
+        ({"rule": "not_followed:1", "details": {"strict_inst": [True, False]}}, "1 of 2 followed"),
+        ({"rule": "no_code", "details": {"verdict": "no_code"}}, "no code"),
+    ],
+)
+def test_side_of_a_pair_says_why_it_does_not_count(fields: Json, brief: str) -> None:
+    """Beside the other one, before it is opened: a letter of a cut-off reply is no answer."""
+    side = side_of(Told(answer(**fields)))
+    assert side.brief == brief
+    other = side_of(Told(answer(extracted="A")))
+    entry = Entry("1", 0, "mmlupro", "lost", "", (other, side), None)
+    rows = json.loads(data_of("pair", [("mmlupro", "")], PAIR_OUTCOMES, [entry]).index)["rows"]
+    assert rows[0][6] == f"A → {brief}"
 
 
 # How much is kept
@@ -268,6 +304,20 @@ def test_plot_of_an_incomplete_part_has_no_result() -> None:
     (mark,) = intervals([summary(made_up(3, 1, 0), n=6)]).marks
     assert (mark.point, mark.low, mark.value) == (None, None, "incomplete")
     assert (mark.least, mark.most) == ("50.00%", "83.33%")
+    (mark,) = intervals([summary(made_up(3, 1, 1), n=10)]).marks
+    assert mark.value == "incomplete, 20.0 % of 5 answers cut off", "as its note says"
+    assert (mark.cut_from, mark.cut_width) == ("30.00%", "10.00%"), "on the line of all questions"
+
+
+def test_plot_names_lists_of_the_operator() -> None:
+    """Their rows are not the published ones."""
+    row = summary(made_up(3, 1, 0))
+    assert intervals([row], {row.part}).marks[0].title == f"{row.title} (own list)"
+    assert intervals([row]).marks[0].title == row.title
+
+
+def test_counts_of_strata_have_their_thousands_marked() -> None:
+    assert bars([("all", 6811, 12000)]) == [("all", "6,811 / 12,000", "56.76%")]
 
 
 def test_plot_of_differences_has_zero_in_the_middle(tmp_path: Path) -> None:

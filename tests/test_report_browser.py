@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import compare_folders
 import pytest
 from compare_folders import Made
 from model_server import running
+from publish_runs import card
 from report_browser import Browser, chromium
 from report_pages import HOSTILE, hostile_run, report, set_texts
-from stored_runs import record
+from stored_runs import record, set_in_object
 
 from qualeval.records import Completion
 
@@ -74,8 +76,17 @@ def test_page_shows_its_table_and_its_plot(browser: Browser, page: Path) -> None
     titles = [cell.text for cell in browser.all("table.results .name")]
     assert titles == ["MMLU-Pro", "GPQA Diamond", "GPQA 30, thinking on"]
     assert "50.0 %" in browser.text("table.results")
-    assert len(browser.all("svg.plot circle.point")) == 3
-    assert "MMLU-Pro: 50.0 %" in browser.text("svg.plot desc")
+    assert len(browser.all(".plot circle.point")) == 3
+    assert "MMLU-Pro (own list): 50.0 %" in browser.text("#plot-d")
+    crossed = """
+        const boxes = (name) =>
+            [...document.querySelectorAll(name)].map((e) => e.getBoundingClientRect());
+        const meet = (a, b) =>
+            a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+        const lines = boxes(".plot .grid");
+        return boxes(".plot text").filter((text) => lines.some((line) => meet(line, text)));
+    """
+    assert browser.js(crossed) == [], "no line goes through a word"
     quiet(browser)
 
 
@@ -160,6 +171,118 @@ def test_keys_move_open_and_close(browser: Browser, page: Path) -> None:
     quiet(browser)
 
 
+def type_search(browser: Browser, wanted: str) -> None:
+    """Type it and wait until the list has followed."""
+    browser.press("/", *wanted)
+    browser.until(lambda: "q=" in browser.driver.current_url)
+
+
+def test_escape_clears_the_search_and_then_leaves_the_field(browser: Browser, page: Path) -> None:
+    """List, address and field follow: no filter is left that nobody sees."""
+    browser.open(page)
+    all_of_them = len(rows(browser))
+    type_search(browser, "several")
+    assert len(rows(browser)) < all_of_them
+    browser.press("\ue00c")  # Escape
+    assert browser.one("#f-search").get_attribute("value") == ""
+    assert len(rows(browser)) == all_of_them
+    assert "#" not in browser.driver.current_url
+    assert browser.js("return document.activeElement.id") == "f-search"
+    browser.press("\ue00c")
+    assert browser.js("return document.activeElement.id") == ""
+    quiet(browser)
+
+
+def test_search_that_was_not_yet_made_is_not_made_after_escape(
+    browser: Browser, page: Path
+) -> None:
+    """The list waits for the end of typing; that is over."""
+    browser.open(page)
+    browser.js(
+        "const f = document.getElementById('f-search'); f.focus(); f.value = 'several';"
+        "f.dispatchEvent(new Event('input'));"
+        "f.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}))"
+    )
+    browser.driver.execute_async_script("setTimeout(arguments[0], 200)")
+    assert browser.one("#f-search").get_attribute("value") == ""
+    assert "#" not in browser.driver.current_url
+
+
+def entries(browser: Browser) -> int:
+    """Entries of the window's history."""
+    return int(browser.js("return history.length"))
+
+
+def shown(browser: Browser) -> bool:
+    return browser.one("#one").is_displayed()
+
+
+def test_back_closes_an_open_answer(browser: Browser, page: Path) -> None:
+    """And stays on the page: opening is one entry of the history, moving on is none."""
+    browser.open(page, "#part=mmlupro")
+    before = entries(browser)
+    browser.press("j", "j", "\ue007")  # Enter
+    assert entries(browser) == before + 1
+    browser.press("j", "j")
+    browser.js("document.querySelectorAll('#list button')[4].click()")
+    assert browser.one("#one h3").text == "4" and entries(browser) == before + 1
+    browser.driver.back()
+    browser.until(lambda: not shown(browser))
+    assert browser.driver.current_url.endswith("#part=mmlupro")
+    assert len(rows(browser)) == 8
+    assert browser.focused().split("\n")[1].startswith("4")
+    browser.driver.forward()
+    browser.until(lambda: shown(browser))
+    assert browser.one("#one h3").text == "4"
+    browser.driver.back()
+    browser.until(lambda: not shown(browser))
+    browser.driver.back()
+    assert browser.driver.current_url == "about:blank"
+
+
+def test_closing_leaves_no_entry_behind(browser: Browser, page: Path) -> None:
+    """By Escape, by the button, or because a filter no longer finds the answer: Back leaves."""
+    browser.open(page)
+    before = entries(browser)
+    row = "document.querySelector('#list button').click()"
+    for close in (
+        lambda: browser.press("\ue00c"),  # Escape
+        lambda: browser.js("document.querySelector('#one .close').click()"),
+        lambda: browser.choose("#f-outcome", "cut off"),
+    ):
+        browser.js(row)
+        assert "id=" in browser.driver.current_url
+        close()
+        browser.until(lambda: "id=" not in browser.driver.current_url)
+        assert not shown(browser) and entries(browser) == before + 1  # the one ahead
+    assert browser.driver.current_url.endswith("#outcome=cut+off")
+    assert len(rows(browser)) < 10
+    browser.driver.back()
+    assert browser.driver.current_url == "about:blank"
+
+
+def test_filter_of_a_pair_is_kept_when_back_closes_an_answer(browser: Browser, pair: Path) -> None:
+    """Also the one that the page opens with, which no address names."""
+    browser.open(pair)
+    for outcome, ids in (("changed", ["1", "2", "4", "6", "7"]), ("", [str(n) for n in range(8)])):
+        browser.choose("#f-outcome", outcome)
+        browser.js("document.querySelector('#list button').click()")
+        browser.driver.back()
+        browser.until(lambda: not shown(browser))
+        assert rows(browser) == ids
+
+
+def test_empty_list_says_so_and_how_to_go_on(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert not browser.one("#nothing").is_displayed()
+    type_search(browser, "nowhere in it")
+    browser.until(lambda: browser.one("#nothing").is_displayed())
+    assert browser.one("#nothing").text == "No answer matches; clear the filters"
+    browser.one("#f-clear-too").click()
+    assert not browser.one("#nothing").is_displayed()
+    assert rows(browser) and "#" not in browser.driver.current_url
+
+
 def test_focus_is_visible_and_fields_have_names(browser: Browser, page: Path) -> None:
     """For eyes and for screen readers."""
     browser.open(page)
@@ -169,14 +292,16 @@ def test_focus_is_visible_and_fields_have_names(browser: Browser, page: Path) ->
     for field in browser.all("#filters select, #filters input, button"):
         if field.is_displayed():
             assert field.accessible_name
-    assert browser.one("svg.plot").aria_role in ("image", "img")
+    assert browser.one(".plot").aria_role in ("image", "img")
+    assert browser.one(".plot").accessible_name == "Results with their 95 % intervals"
     assert browser.one("main").aria_role == "main"
 
 
 def test_letter_that_decided_is_marked(browser: Browser, page: Path) -> None:
-    """And reasoning is folded."""
+    """Also where colours are grey; and reasoning is folded."""
     browser.open(page, "#part=mmlupro&id=5&repeat=0")
     assert browser.one("#one mark").text == "B"
+    assert browser.one("#one mark").value_of_css_property("outline-style") == "solid"
     fold = next(one for one in browser.all("#one details") if "Reasoning" in one.text)
     assert fold.get_attribute("open") is None
     assert "Red? No." in browser.text("#one")
@@ -256,6 +381,10 @@ def test_thousands_of_answers_are_a_page_at_a_time(
     assert "13,000 of 13,000 answers, 1 to 100" in browser.text("#count")
     browser.one("#page-on").click()
     assert rows(browser)[0] == "100" and "101 to 200" in browser.text("#count")
+    browser.press("p", "p")
+    assert rows(browser)[0] == "0"
+    browser.press("n")
+    assert rows(browser)[0] == "100" and browser.focused().split("\n")[1] == "100"
     browser.choose("#f-outcome", "wrong")
     assert "6,500 of 13,000 answers, 1 to 100" in browser.text("#count")
     quiet(browser)
@@ -269,6 +398,35 @@ def test_page_without_answers_opens(browser: Browser, tmp_path: Path) -> None:
     assert browser.text("#count") == "0 of 0 answers"
     browser.press("j", "k", "/", "x")
     quiet(browser)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the largest numbers that a row has, an incomplete part, and what others say."""
+    folder = tmp_path_factory.mktemp("wide")
+    run = Made(folder).run("wide", "rrrc")
+    Made(folder).run("wide", "rr  ", part="gpqa")
+    counts = {"right": 10_000, "n": 12_000, "errors": 12_000}
+    set_in_object(run / "mmlupro.summary.json", **counts, ci_low=1.0, ci_high=1.0)
+    source = "https://e.example/" + "a-long-path/" * 20
+    reference = {"label": "theirs, with a long name", "value": 66.67, "unit": "%"}
+    card(run, references=[reference | {"date": "2026-09-30", "source": source}])
+    report(run)
+    return run / "report.html"
+
+
+@pytest.mark.parametrize("name", ["page", "pair", "wide"])
+@pytest.mark.parametrize("width", [320, 380, 720, 768, 850, 961, 1024, 1100, 1217, 1440])
+def test_tables_fit_their_window(
+    browser: Browser, name: str, width: int, request: pytest.FixtureRequest
+) -> None:
+    """No column is behind a sideways scroll, which nobody sees; no line under a row is cut."""
+    browser.width(width)
+    browser.open(request.getfixturevalue(name))
+    assert browser.beyond("main .scroll > table") == []
+    assert browser.overflow() <= 0
+    verdicts = browser.all("table.differences .verdict")
+    assert all(one.is_displayed() for one in verdicts) and bool(verdicts) == (name == "pair")
 
 
 @pytest.mark.parametrize("name", ["page", "pair", "hostile"])
@@ -320,6 +478,63 @@ def test_program_keeps_its_lines(browser: Browser, tmp_path: Path) -> None:
     assert shown.get_property("tabIndex") == 0
 
 
+@pytest.mark.parametrize("width", [320, 700, 1280])
+def test_instructions_are_told_once_and_keep_their_names_whole(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    """What the table says is not said above it too; a name breaks between its words only."""
+    run = Made(tmp_path).run("instructions", "rc")
+    id, why = "detectable_format:number_highlighted_sections", "found 1, wanted 3"
+    lists: dict[str, object] = {"strict_inst": [False], "loose_inst": [False]}
+    lists |= {"instructions": [id], "why": [why]}
+    fields = {"reason": f"{id} not followed: {why}.", "details": lists}
+    set_texts(run, {0: fields, 1: fields | {"reason": "The answer was cut off."}})
+    report(run)
+    browser.width(width)
+    browser.open(run / "report.html", "#id=0")
+    assert browser.text("#one").count(why) == 1
+    assert browser.text("#one .instructions th") == id
+    assert browser.beyond("#one .instructions") == []
+    lines = browser.js(
+        "const range = document.createRange(), lines = new Map();"
+        "for (const text of document.querySelector('#one .instructions bdi').childNodes) {"
+        "  for (let n = 0; n < text.length; n += 1) {"
+        "    range.setStart(text, n); range.setEnd(text, n + 1);"
+        "    const top = range.getBoundingClientRect().top;"
+        "    lines.set(top, (lines.get(top) || '') + text.data[n]);"
+        "  }"
+        "}"
+        "return [...lines.values()]"
+    )
+    assert "".join(lines) == id and all(line[-1] in ":_" for line in lines[:-1])
+    browser.open(run / "report.html", "#id=1")
+    assert browser.text("#one .reason") == "The answer was cut off.", "which no table says"
+
+
+@pytest.mark.parametrize("name", ["page", "pair"])
+def test_headings_skip_no_level(
+    browser: Browser, name: str, request: pytest.FixtureRequest
+) -> None:
+    """With an answer open."""
+    browser.open(request.getfixturevalue(name))
+    browser.js("document.querySelector('#list button').click()")
+    levels = browser.js(
+        "return [...document.querySelectorAll('h1, h2, h3, h4, h5')].map((h) => h.tagName[1] * 1)"
+    )
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_outcome_of_an_answer_begins_at_the_edge_when_it_has_its_own_line(
+    browser: Browser, page: Path
+) -> None:
+    """On a telephone."""
+    browser.width(320, 780)
+    browser.open(page, "#part=mmlupro&id=4&repeat=0")
+    line, chip = browser.one("#one .sub").rect, browser.one("#one .sub .chip").rect
+    if chip["y"] > line["y"] + 10:
+        assert chip["x"] == line["x"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_stand_out_from_their_ground(browser: Browser, page: Path, scheme: str) -> None:
     """WCAG 2.2, 1.4.3: at least 4.5 to 1 for every text that is shown."""
@@ -360,7 +575,11 @@ def test_paper_has_table_and_plot_and_no_answers(browser: Browser, page: Path) -
     browser.media(scheme="dark", kind="print")
     browser.open(page)
     assert browser.one("table.results").is_displayed()
-    assert browser.one("svg.plot").is_displayed()
+    assert browser.one(".plot").is_displayed()
+    # A page of paper may end between two rows of the plot, and the axis stays with its last row.
+    assert browser.one("figure").value_of_css_property("break-inside") == "auto"
+    assert len(browser.all(".plot svg")) == len(browser.all(".plot .label")) + 1
+    assert browser.one(".plot .ticks").value_of_css_property("break-before") == "avoid"
     assert not browser.one("#answers").is_displayed()
     assert browser.one("body").value_of_css_property("background-color") == "rgba(255, 255, 255, 1)"
 

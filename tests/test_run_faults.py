@@ -377,11 +377,20 @@ def test_row_that_waits_does_not_hold_its_slot(lab: Lab) -> None:
 
 def test_full_queue_of_the_server_is_waited_out(tmp_path: Path) -> None:
     """net-03, rty-01: a card with more slots than the server takes gets 429 and still ends well."""
-    with running(slots=2, queue_limit=1, retry_after="0", service=0.1) as server:
+    with running(slots=2, queue_limit=1) as server:
         lab = Lab(tmp_path, server).list_of(20).script()
         lab.card["server"]["slots"] = 6
-        lab.card["retries"] = {"attempts": 50, "max_wait": 0.2}
-        assert lab.run().code == 0
+        lab.card["retries"] = {"attempts": 10_000, "max_wait": 0.05}
+
+        def let_them_be_refused() -> None:
+            try:
+                until(lambda: server.summary()["statuses"].get("429", 0) >= 5, "five refusals")
+            finally:
+                server.serve(None)
+
+        server.serve(0)
+        with beside(let_them_be_refused):
+            assert lab.run().code == 0
         assert server.summary()["statuses"]["429"] > 0
         assert lab.job().summary()["right"] == 20
 

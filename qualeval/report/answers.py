@@ -92,7 +92,9 @@ def data_of(
             prompt_texts.append(_cut(entry.prompt, limit))
         if entry.stratum and entry.stratum not in strata[part]:
             strata[part].append(entry.stratum)
-        given = " → ".join(dict.fromkeys(side.given for side in entry.sides))
+        several = len(entry.sides) > 1
+        told = (side.brief if several else side.given for side in entry.sides)
+        given = " → ".join(dict.fromkeys(told))
         given += ", " * bool(entry.sides[-1].wanted) + entry.sides[-1].wanted
         rule = " → ".join(dict.fromkeys(side.rule for side in entry.sides))
         rows.append(

@@ -4,6 +4,7 @@ for looking which files are there.
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from pydantic import BaseModel, JsonValue
 from qualeval.card import Setup
 from qualeval.contract import ListCondition
 from qualeval.records import Json, Session, Summary
-from qualeval.report.read import PartRead, RunRead
+from qualeval.report.read import PartRead, RunRead, servers_of
 from qualeval.table import tenths, thousands
 from qualeval.tasks import TASKS
 
@@ -86,6 +87,14 @@ def _compact(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+_COUNTED = re.compile(r"\b\d{4,}(?= (?:of|items|answers|prompts|tokens)\b)|(?<=\d of )\d{4,}\b")
+
+
+def marked(text: str) -> str:
+    """A text with the thousands of what it counts marked: 12,000 items. Years and names stay."""
+    return _COUNTED.sub(lambda found: f"{int(found[0]):,}", text)
+
+
 def conditions_of(part: PartRead) -> list[Fact]:
     """Every condition of a part that could move its number, with its source."""
     return [*_asked(part), *_sent(part), *_graded(part)]
@@ -152,14 +161,25 @@ def _not_sent(defaults: JsonValue, sent: Json) -> Fact:
 
 
 def _of_session(session: Session) -> Iterator[Fact]:
-    yield Fact("slots", str(session.slots), session.slots_source or NOT_STATED)
-    context = session.server.get("context_tokens")
-    if isinstance(context, int):
+    yield Fact("slots", _slots(session), session.slots_source or NOT_STATED)
+    sizes = dict.fromkeys(server.get("context_tokens") for server in servers_of(session))
+    if any(isinstance(size, int) for size in sizes):
+        told = (f"{size:,} tokens" if isinstance(size, int) else UNKNOWN for size in sizes)
         source = session.server.get("context_source")
-        yield Fact("context of a slot", f"{context:,} tokens", _text(source))
+        yield Fact("context of a slot", ", ".join(told), _text(source))
     beside = "alone" if session.alone else "beside other parts"
     yield Fact("schedule", f"{session.schedule}, {beside}", "command")
     yield Fact("qualeval", session.qualeval)
+
+
+def _slots(session: Session) -> str:
+    """All slots, and where there are several endpoints those of each, as far as they told."""
+    endpoints = len(session.endpoints)
+    if endpoints < 2:
+        return str(session.slots)
+    own = [server.get("slots") for server in servers_of(session)]
+    split = f" ({' + '.join(map(str, own))})" if all(isinstance(one, int) for one in own) else ""
+    return f"{session.slots} over {endpoints} endpoints{split}"
 
 
 def _graded(part: PartRead) -> Iterator[Fact]:
@@ -199,9 +219,10 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{seconds:.1f} s"
 
 
-def moment(when: str) -> str:
+def moment(when: str, *, seconds: bool = False) -> str:
     """A moment as `2026-11-30 10:00 UTC`."""
-    return f"{when[:10]} {when[11:16]} UTC" if len(when) > 16 else when
+    end = 19 if seconds else 16
+    return f"{when[:10]} {when[11:end]} UTC" if len(when) > end else when
 
 
 def setup_of(setup: Setup) -> list[Fact]:
@@ -244,20 +265,47 @@ def server_of(run: RunRead) -> list[Fact]:
     sessions = run.sessions
     if not sessions:
         return []
-    server, endpoints = sessions[-1].server, len(sessions[-1].endpoints)
-    models = server.get("models")
-    listed = ", ".join(map(str, models)) if isinstance(models, list) else UNKNOWN
+    last = sessions[-1]
+    servers, endpoints = servers_of(last), len(last.endpoints)
+    several = len(servers) > 1
+    versions = [_text(server.get("engine_version")) for server in servers]
     facts = [
-        Fact("server", _text(server.get("engine_version"))),
-        Fact("models it lists", listed),
-        Fact("server started", _started(sessions)),
+        Fact("server", _of_each(versions), _version_source(run, versions)),
+        Fact("models they list" if several else "models it lists", _of_each(_models(servers))),
+        Fact("servers started" if several else "server started", _started(sessions)),
     ]
-    return [*facts, Fact("endpoints", str(endpoints))] if endpoints > 1 else facts
+    if endpoints > 1:
+        facts += [Fact("endpoints", str(endpoints)), Fact("slots", _slots(last))]
+    return facts
+
+
+def _version_source(run: RunRead, versions: Sequence[str]) -> str:
+    """Who told the versions; nothing where nobody did."""
+    if all(version == UNKNOWN for version in versions):
+        return ""
+    said = "told by the server" + "s" * (len(versions) > 1)
+    return f"{said} or the card's version file" if run.card.server.engine_version_file else said
+
+
+def _of_each(told: Sequence[str]) -> str:
+    """One text for all servers, or that of each in the order of the card's endpoints."""
+    return told[0] if len(set(told)) == 1 else " and ".join(told)
+
+
+def _models(servers: Sequence[Json]) -> list[str]:
+    lists = (server.get("models") for server in servers)
+    return [", ".join(map(str, one)) if isinstance(one, list) else UNKNOWN for one in lists]
 
 
 def _started(sessions: Sequence[Session]) -> str:
-    told = dict.fromkeys(session.server.get("process_started") for session in sessions)
-    return ", ".join(moment(start) if isinstance(start, str) else UNKNOWN for start in told)
+    """When the servers started; over sessions, each start once."""
+    told = dict.fromkeys(_starts(session) for session in sessions)
+    return ", ".join(told)
+
+
+def _starts(session: Session) -> str:
+    starts = (server.get("process_started") for server in servers_of(session))
+    return _of_each([moment(one) if isinstance(one, str) else UNKNOWN for one in starts])
 
 
 def when(run: RunRead) -> str:
@@ -280,6 +328,17 @@ def commands_of(part: PartRead) -> list[tuple[str, str]]:
     for session in part.contract.sessions:
         found.setdefault(session.command, []).append(moment(session.started))
     return [(command, ", ".join(starts)) for command, starts in found.items()]
+
+
+_OPTION = re.compile(r"((?<!\S)--?\w[\w.-]{0,40})")
+
+
+def command_pieces(command: str) -> list[tuple[str, bool]]:
+    """A command in pieces, each with whether it is the name of an option. A line must not end
+    between the dashes of one and its name.
+    """
+    pieces = _OPTION.split(command)
+    return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 
 def references_of(references: Sequence[BaseModel]) -> list[list[str]]:

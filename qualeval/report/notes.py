@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from qualeval.records import NO_SANDBOX, NOT_COMPARABLE, RunSummary, Summary
+from qualeval.report.facts import marked
 from qualeval.report.read import PartRead
 from qualeval.table import totals
 
@@ -56,7 +57,7 @@ def _of_parts(parts: Mapping[str, PartRead]) -> Iterator[Note]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return marked(f"{text[:1].upper()}{text[1:]}.")
 
 
 def _incomplete(part: Summary) -> Iterator[Note]:
@@ -64,7 +65,7 @@ def _incomplete(part: Summary) -> Iterator[Note]:
         why = part.incomplete_because or "not all questions are answered"
         yield Note(part.title, f"Incomplete ({why}): no result is given.", True)
     if part.error_kinds:
-        kinds = ", ".join(f"{count} x {kind}" for kind, count in part.error_kinds.items())
+        kinds = ", ".join(f"{count:,} x {kind}" for kind, count in part.error_kinds.items())
         text = f"Failed requests, which are no wrong answers: {kinds}."
         yield Note(part.title, text, True)
 
@@ -73,6 +74,9 @@ def _conditions(part: PartRead) -> Iterator[Note]:
     summary, conditions = part.summary, part.conditions
     if summary.sample_list:
         text = "Sample list: a few questions of our own, not a benchmark result."
+        yield Note(summary.title, text, True)
+    if part.own_list:
+        text = "Own list: not comparable with a published figure of the same name."
         yield Note(summary.title, text, True)
     if summary.limits:
         yield Note(summary.title, f"Not the published limits: {', '.join(summary.limits)}.", True)
@@ -83,9 +87,14 @@ def _conditions(part: PartRead) -> Iterator[Note]:
         yield Note(summary.title, text)
     if summary.sampling_source is None:
         yield Note(summary.title, "Where the sampling settings come from is not stated.", True)
-    if conditions.sandbox is not None:
+    if conditions.sandbox is not None and not _warned_of_sandbox(summary):
         unsafe = conditions.sandbox.startswith(NO_SANDBOX)
         yield Note(summary.title, f"Programs ran in: {conditions.sandbox}.", unsafe)
+
+
+def _warned_of_sandbox(part: Summary) -> bool:
+    """Whether a warning says already that there was none."""
+    return any("without a sandbox" in warning for warning in part.warnings)
 
 
 def _some_named(row: Summary) -> Iterator[Note]:
@@ -94,9 +103,10 @@ def _some_named(row: Summary) -> Iterator[Note]:
     for name, count in row.beside.items():
         if name.endswith(ending) and count.right:
             task = name.removesuffix(ending)
+            counts = "it counts" if count.right == 1 else "they count"
             text = (
-                f"{task}: {count.right} of {count.n} answers named some of the wanted values but "
-                "not all; they count as wrong."
+                f"{task}: {count.right:,} of {count.n:,} answers named some of the wanted values "
+                f"but not all; {counts} as wrong."
             )
             yield Note(row.title, text)
 

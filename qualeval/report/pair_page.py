@@ -1,6 +1,6 @@
 """The page of one run against another: both tables, the differences, and answers side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from qualeval.report.plot import differences
 from qualeval.report.read import Prompts, RunRead, answers_of, read_run
 from qualeval.report.run_page import NOT_FOR_PUBLICATION, not_to_publish, values_of
 from qualeval.report.sides import Side, side_of
+from qualeval.tasks import TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class DifferenceRow:
     cells: tuple[str, ...]
     verdict: str
     word: str
+    own: bool
 
 
 def _shared_parts(base: ComparedRun, new: ComparedRun) -> tuple[list[ComparedRun], list[str]]:
@@ -46,7 +48,8 @@ def _shared_parts(base: ComparedRun, new: ComparedRun) -> tuple[list[ComparedRun
         replace(run, parts={n: part for n, part in run.parts.items() if n in shared})
         for run in (base, new)
     ]
-    return runs, [f"Left out, not complete in both runs: {', '.join(others)}."]
+    titles = ", ".join(TASKS[name].title if name in TASKS else name for name in others)
+    return runs, [f"Left out, not complete in both runs: {titles}."]
 
 
 def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
@@ -73,6 +76,7 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
     entries = (entry for name in shared for entry in _entries(runs, name, prompts[name]))
     data = data_of("pair", titles, PAIR_OUTCOMES, entries, sides=names, no_prompt=no_prompt)
     parts = runs[1].parts
+    own = {name for name in shared if parts[name].own_list}
     kept = [name for name in shared if not_to_publish(parts[name], prompts[name])]
     values = {
         "title": f"{names[1]} against {names[0]}",
@@ -81,8 +85,9 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
         "gated": [parts[n].summary.title for n in shared if parts[n].leak_policy == "gated"],
         "sides": [values_of(run) for run in runs],
         "head": compare_table.HEAD,
-        "rows": [_row(row_number, result) for row_number in range(len(result.rows))],
-        "plot": differences(result),
+        "rows": [_row(place, result, own) for place in range(len(result.rows))],
+        "bundle": all(run.bundle for run in runs),
+        "plot": differences(result, own),
         "said": [*left_out, *compare_table.notes(result)],
         "same_except": compare_table.same_except(result),
         "footer": compare_table.footer(result),
@@ -92,7 +97,7 @@ def pair_page(base: Path, new: Path, *, with_prompts: bool) -> Page:
     return page("pair.html.j2", data, values, warned)
 
 
-def _row(place: int, result: Comparison) -> DifferenceRow:
+def _row(place: int, result: Comparison, own: Collection[str]) -> DifferenceRow:
     row = result.rows[place]
     first, *below = compare_table.rows_of(row, result)
     return DifferenceRow(
@@ -101,6 +106,7 @@ def _row(place: int, result: Comparison) -> DifferenceRow:
         cells=first[1:-1],
         verdict=first[-1],
         word=row.verdict,
+        own=row.part in own,
     )
 
 

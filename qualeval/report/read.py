@@ -21,6 +21,7 @@ from qualeval.records import (
     Contract,
     FailedRequest,
     Item,
+    Json,
     RawReply,
     RunSummary,
     Session,
@@ -34,9 +35,16 @@ from qualeval.tasks import TASKS
 from qualeval.tasks.base import LeakPolicy
 
 
+class ServerOfCard(BaseModel):
+    """Where the card says that a version is found which the server does not tell."""
+
+    engine_version_file: str | None = None
+
+
 class CardFacts(BaseModel):
     """What a report takes from the card: the operator's words and other people's figures."""
 
+    server: ServerOfCard = ServerOfCard()
     references: tuple[Reference, ...] = ()
     notes: str | None = None
 
@@ -59,9 +67,21 @@ class PartRead:
     leak_policy: LeakPolicy
 
     @property
+    def own_list(self) -> bool:
+        """Whether its questions are a list of the operator's own."""
+        return self.conditions.list.kind == "file"
+
+    @property
     def last(self) -> Session | None:
         """The session that worked on the part last."""
         return self.contract.sessions[-1] if self.contract.sessions else None
+
+
+def servers_of(session: Session) -> list[Json]:
+    """What each server of a session said of itself, in the order of the card's endpoints."""
+    replicas = session.server.get("replicas")
+    more = replicas if isinstance(replicas, list) else []
+    return [session.server, *(one if isinstance(one, dict) else {} for one in more)]
 
 
 @dataclass(frozen=True, slots=True)

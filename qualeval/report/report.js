@@ -112,15 +112,26 @@
     return make("span", "chip o-" + word.replace(" ", "-"), sign, " " + (said || word));
   };
 
+  // A name made of words may break between them, and nowhere else while there is room.
+  const breakable = (name) => {
+    const node = make("bdi", "");
+    node.dir = "auto";
+    for (const piece of name.split(/(?<=[:_])/)) node.append(...visible(piece), make("wbr", ""));
+    return node;
+  };
+
   const side = (one, name) => {
     const node = make("div", "side");
+    const title = (text) => make(name ? "h5" : "h4", "piece", text);  // below the name of the side
     if (name) node.append(make("h4", "", bdi(name), " ", chip(one.outcome)));
-    node.append(make("p", "reason", bdi(one.reason)));
+    // What the table of instructions says is not said twice.
+    const tabled = one.instructions && one.instructions.every(([,,, why]) => one.reason.includes(why));
+    if (!tabled) node.append(make("p", "reason", bdi(one.reason)));
     if (one.note) node.append(make("p", "aside", one.note));
     if (one.instructions) {
       const rows = one.instructions.map(([id, strict, loose, why]) => make("tr", "",
         make("td", "", chip(strict ? "right" : "wrong", strict ? "followed" : "not followed")),
-        make("th", "", bdi(id)),
+        make("th", "", breakable(id)),
         make("td", "", bdi(why), loose && !strict ? " (followed when read loosely)" : "")));
       node.append(make("table", "plain instructions", make("tbody", "", ...rows)));
     }
@@ -129,10 +140,10 @@
       const items = values.map((value) => make("li", "", bdi(value)));
       node.append(make("p", "label", title), make("ul", "values v-" + title.split(" ")[0], ...items));
     }
-    if (one.code) node.append(make("h5", "", READ), ...block(one.code, READ));
-    if (one.text === "") node.append(make("h5", "", "Reply"), make("p", "aside", "(empty)"));
+    if (one.code) node.append(title(READ), ...block(one.code, READ));
+    if (one.text === "") node.append(title("Reply"), make("p", "aside", "(empty)"));
     else if (one.code && one.text) node.append(folded("The whole reply", false, ...block(one.text)));
-    else if (one.text !== undefined) node.append(make("h5", "", "Reply"), ...block(one.text));
+    else if (one.text !== undefined) node.append(title("Reply"), ...block(one.text));
     if (one.reasoning) node.append(folded("Reasoning, from " + one.source, false, ...block(one.reasoning)));
     const facts = (one.facts || []).map(([what, value]) =>
       make("div", "", make("dt", "", bdi(data.names[what])), make("dd", "", bdi(value))));
@@ -149,11 +160,33 @@
     const read = new URLSearchParams(hash);
     return Object.fromEntries(NAMES.filter((n) => read.get(n)).map((n) => [n, read.get(n)]));
   };
-  const toAddress = () => {
+  const inWords = () => {
     const kept = NAMES.filter((n) => state[n]).map((n) => [n, state[n]]);
-    const hash = new URLSearchParams(kept).toString();
-    const address = hash ? "#" + hash : location.href.split("#")[0];
-    try { history.replaceState(null, "", address); } catch { if (hash) location.hash = hash; }
+    return new URLSearchParams(kept).toString();
+  };
+  // Opening an answer from the list adds one entry to the browser's history, so that Back closes it;
+  // moving on writes over it, and closing goes back, which leaves no entry behind.
+  let returning = false;
+  const entry = () => history.state || {};
+  const toAddress = (opens) => {
+    if (returning) return;  // what is shown then is written when the entry below is reached
+    if (open < 0 && entry().opened) {
+      returning = true;
+      history.back();
+      return;
+    }
+    const hash = inWords(), address = hash ? "#" + hash : location.href.split("#")[0];
+    try {
+      if (opens && !entry().opened) {
+        history.scrollRestoration = "manual";
+        history.replaceState({below: true}, "");
+        history.pushState({opened: true}, "", address);
+      } else {
+        history.replaceState(history.state, "", address);
+      }
+    } catch {
+      if (hash) location.hash = hash;
+    }
   };
 
   const partPlace = () => data.parts.findIndex((part) => part.name === state.part);
@@ -206,12 +239,14 @@
     const range = found.length > PAGE
       ? ", " + (from + 1).toLocaleString("en") + " to " + (from + shown.length).toLocaleString("en") : "";
     const rule = state.rule ? ", rule " + plain(state.rule) : "";
-    at("count").textContent = some + " of " + all + (pair ? " answers in both runs" : " answers") + rule + range;
+    const answers = data.rows.length === 1 ? " answer" : " answers";
+    at("count").textContent = some + " of " + all + answers + (pair ? " in both runs" : "") + rule + range;
     const pages = Math.max(1, Math.ceil(found.length / PAGE));
-    at("page-word").textContent = "page " + (page + 1) + " of " + pages;
+    at("page-word").textContent = "page " + (page + 1).toLocaleString("en") + " of " + pages.toLocaleString("en");
     at("page-back").disabled = page === 0;
     at("page-on").disabled = page >= pages - 1;
     document.querySelector(".pages").hidden = pages === 1;
+    at("nothing").hidden = found.length > 0 || !data.rows.length;
   };
   const fill = (select, any, words, chosen) => {
     const options = [["", any], ...words].map(([value, word]) => {
@@ -276,11 +311,12 @@
 
   const button = (n) => document.querySelector('#list button[data-n="' + n + '"]');
   const openOne = (n, focus) => {
+    const opens = open < 0 && n >= 0;
     open = n;
     state.id = n >= 0 ? String(data.rows[n][ID]) : undefined;
     state.of = n >= 0 ? data.parts[data.rows[n][PART]].name : undefined;  // parts may share ids
     state.repeat = n >= 0 && repeats(data.rows[n]) ? String(data.rows[n][REPEAT]) : undefined;
-    toAddress();
+    toAddress(opens);
     showOne(focus);
   };
   const shut = () => {
@@ -336,6 +372,7 @@
     if (read) at("answers").scrollIntoView();
   };
 
+  const clear = () => { state = {}; open = -1; update(); at("f-part").focus(); };
   const set = (name) => (event) => {
     state[name] = event.target.value || undefined;
     if (name === "part") state.stratum = undefined;
@@ -351,7 +388,8 @@
     wait = setTimeout(() => { state.q = event.target.value || undefined; update(); }, 120);
   });
   at("filters").addEventListener("submit", (event) => event.preventDefault());
-  at("f-clear").addEventListener("click", () => { state = {}; open = -1; update(); at("f-part").focus(); });
+  at("f-clear").addEventListener("click", clear);
+  at("f-clear-too").addEventListener("click", clear);
   at("page-back").addEventListener("click", () => turn(page - 1));
   at("page-on").addEventListener("click", () => turn(page + 1));
   at("list").addEventListener("click", (event) => {
@@ -362,18 +400,35 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const field = event.target.closest && event.target.closest("input, select, textarea");
     if (event.key === "Escape") {
-      if (field) field.blur();
+      if (field === at("f-search") && field.value) {
+        event.preventDefault();
+        clearTimeout(wait);
+        state.q = undefined;
+        field.value = "";
+        update();
+      } else if (field) field.blur();
       else if (open >= 0) shut();
       return;
     }
     if (field) return;
     const inside = event.target.closest && event.target.closest("#list");
+    const covered = open >= 0 && narrow.matches;
     if (event.key === "/") { event.preventDefault(); at("f-search").focus(); }
+    else if (event.key === "n" && !covered && !at("page-on").disabled) turn(page + 1);
+    else if (event.key === "p" && !covered && !at("page-back").disabled) turn(page - 1);
     else if (event.key === "j" || (inside && event.key === "ArrowDown")) { event.preventDefault(); step(1); }
     else if (event.key === "k" || (inside && event.key === "ArrowUp")) { event.preventDefault(); step(-1); }
   });
+  // Back from an open answer, or its closing: the entry below takes on what is shown now.
+  addEventListener("popstate", (event) => {
+    if (!event.state || !event.state.below) return;
+    const closed = returning;
+    returning = false;
+    if (closed) toAddress(open >= 0);
+    else if (open >= 0) shut();
+  });
   addEventListener("hashchange", () => {
-    if (!fromAddress()) return;
+    if (location.hash.slice(1) === inWords() || !fromAddress()) return;
     start();
     (open >= 0 ? at("one").querySelector("h3") : at("answers-h")).focus();
   });

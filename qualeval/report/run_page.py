@@ -29,7 +29,9 @@ def not_to_publish(part: PartRead, prompts: Prompts) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of the table, made of the words that `qualeval summarize` prints."""
+    """One row of the table, made of the words that `qualeval summarize` prints; `counts` is the
+    page's own.
+    """
 
     title: str
     lines: tuple[str, ...]
@@ -41,6 +43,8 @@ class TableRow:
     errors: str
     complete: bool
     sample: bool
+    own: bool
+    counts: str
 
 
 def run_page(folder: Path, page_folder: Path, *, with_prompts: bool) -> Page:
@@ -55,12 +59,14 @@ def run_page(folder: Path, page_folder: Path, *, with_prompts: bool) -> Page:
     entries = (entry for name in run.parts for entry in entries_of(run, name, prompts[name]))
     data = data_of("run", titles, OUTCOMES, entries, no_prompt=no_prompt)
     kept = [name for name in run.parts if not_to_publish(run.parts[name], prompts[name])]
+    files = facts.files_of(folder, page_folder)
     values = {
         "title": run.summary.label,
         "not_to_publish": NOT_FOR_PUBLICATION if kept else "",
         "gated": [p.summary.title for p in run.parts.values() if p.leak_policy == "gated"],
         "parts": [part_values(run, part, page_folder) for part in run.parts.values()],
-        "files": facts.files_of(folder, page_folder),
+        "files": files,
+        "card": next((file.address for file in files if file.name == "card.json"), ""),
         **values_of(run),
     }
     said = [f"it holds questions ({', '.join(kept)}) that must not be published"] if kept else []
@@ -71,6 +77,7 @@ def values_of(run: RunRead) -> dict[str, object]:
     """What the top of a page, its table and its notes say of a run."""
     every = list(run.summary.parts.values())
     shown = [row for part in every for row in part.rows or (part,)]
+    own = {name for name, part in run.parts.items() if part.own_list}
     return {
         "label": run.summary.label,
         "model": ", ".join(dict.fromkeys(part.model for part in every)),
@@ -80,18 +87,19 @@ def values_of(run: RunRead) -> dict[str, object]:
         "deviation_words": facts.deviation_words(run.setup),
         "deviations": facts.deviations_of(run.setup),
         "setup": facts.setup_of(run.setup),
-        "start_command": run.setup.start_command,
+        "start_command": facts.command_pieces(run.setup.start_command or ""),
         "operator_notes": run.card.notes,
         "references": facts.references_of(run.card.references),
-        "table": [table_row(row) for row in shown],
-        "plot": intervals(shown),
+        "table": [table_row(row, own=row.part in own) for row in shown],
+        "plot": intervals(shown, own),
         "samples": [part.title for part in every if part.sample_list],
+        "own": sorted(own),
         "notes": notes_of(run.summary, run.parts),
         "footer": footer(every),
     }
 
 
-def table_row(summary: Summary) -> TableRow:
+def table_row(summary: Summary, *, own: bool = False) -> TableRow:
     """A row with the cells and the lines under it that every table of ours has."""
     (title, result, right, cut_off, low_high, errors), *below = rows(summary)
     result, _, margin = result.partition(" ± ")
@@ -106,6 +114,8 @@ def table_row(summary: Summary) -> TableRow:
         errors=errors,
         complete=summary.accuracy is not None,
         sample=summary.sample_list,
+        own=own,
+        counts=f"{summary.right:,} / {summary.n:,}",
     )
 
 
@@ -116,19 +126,22 @@ def part_values(run: RunRead, part: PartRead, page_folder: Path) -> dict[str, ob
     return {
         "name": part.name,
         "title": summary.title,
-        "subtitle": summary.subtitle,
+        "subtitle": facts.marked(summary.subtitle),
         "sample": summary.sample_list,
+        "own": part.own_list,
         "rows": [table_row(row) for row in several],
         "strata": [
             (row.title, bars((name, k.right, k.n) for name, k in row.strata.items()))
             for row in several
             if row.strata
         ],
-        "rules": [(rule, n, _address(part.name, rule)) for rule, n in summary.rules.items()],
+        "rules": [(rule, f"{n:,}", _address(part.name, rule)) for rule, n in summary.rules.items()],
         "measures": [(row.title, facts.measures_of(row)) for row in several],
         "conditions": facts.conditions_of(part),
         "template": part.conditions.prompt.template,
-        "commands": facts.commands_of(part),
+        "commands": [
+            (facts.command_pieces(command), starts) for command, starts in facts.commands_of(part)
+        ],
         "files": facts.files_of(run.folder, page_folder, part.name),
         "gated": part.leak_policy == "gated",
     }

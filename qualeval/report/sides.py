@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from qualeval.records import Answer, FailedRequest, Json
+from qualeval.report.facts import UNKNOWN, moment
 from qualeval.report.read import Told
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """One answer, or one request given up, as a page shows it. `given` is what was read of it and
-    `span` where in `text`; `wanted` is the key, where there is one.
+    `span` where in `text`; `brief` is the same or why nothing counts; `wanted` is the key, where
+    there is one.
     """
 
     outcome: str
@@ -25,6 +27,7 @@ class Side:
     given: str
     wanted: str
     rule: str
+    brief: str = ""
     text: str | None = None
     span: tuple[int, int] | None = None
     reasoning: str | None = None
@@ -48,12 +51,14 @@ def side_of(told: Told) -> Side:
     code = answer.extracted if _is_long(answer.extracted) else None
     outcome = "cut off" if answer.cut_off else "right" if answer.right else "wrong"
     note = f"The text is not in this published copy (rule {told.withheld})." * bool(told.withheld)
+    given = _given(answer, details)
     return Side(
         outcome=outcome,
         reason=answer.reason,
-        given=_given(answer, details),
+        given=given,
         wanted=_wanted(answer, details),
         rule=answer.rule,
+        brief=_brief(answer, details, given),
         text=None if told.withheld else answer.text,
         span=_span(span, answer.text),
         reasoning=answer.reasoning,
@@ -68,13 +73,15 @@ def side_of(told: Told) -> Side:
 
 def side_of_failure(failed: FailedRequest) -> Side:
     """A request that was given up: no answer, and nothing wrong with the model's."""
+    attempts = "1 attempt" if failed.attempts == 1 else f"{failed.attempts} attempts"
     return Side(
         outcome="error",
-        reason=f"Given up after {failed.attempts} attempts: {failed.kind}: {failed.message}",
+        reason=f"Given up after {attempts}: {failed.kind}: {failed.message}",
         given=failed.kind,
         wanted="",
         rule=failed.kind,
-        facts=(("attempts", str(failed.attempts)), ("ended", failed.ended)),
+        brief=failed.kind,
+        facts=(("attempts", str(failed.attempts)), ("ended", moment(failed.ended, seconds=True))),
     )
 
 
@@ -107,10 +114,23 @@ def _given(answer: Answer, details: Json) -> str:
     return _shown(read) if read is not None else "none"
 
 
+def _brief(answer: Answer, details: Json, given: str) -> str:
+    """What was read where it counts, else why it does not: a letter seen in a reply that was cut
+    off would look like an answer beside another one.
+    """
+    if answer.cut_off:
+        return "cut off"
+    return given if answer.extracted is not None or _counted(details) else _words(answer.rule)
+
+
+def _counted(details: Json) -> bool:
+    """Whether what was read is told as a count or as the verdict on a program."""
+    return bool({"strict_inst", "found", "verdict"} & details.keys())
+
+
 def _wanted(answer: Answer, details: Json) -> str:
     """The key of a question that has a short one."""
-    counted = {"strict_inst", "found", "verdict"} & details.keys()
-    short = isinstance(answer.gold, str | int) and not counted
+    short = isinstance(answer.gold, str | int) and not _counted(details)
     return f"key {_shown(answer.gold)}" if short else ""
 
 
@@ -174,7 +194,7 @@ def _facts(answer: Answer, details: Json, *, shown_as_code: bool) -> Iterator[tu
         yield "seconds to the first token", _seconds(answer.time_to_first_token)
     yield "attempts", str(answer.attempts)
     if answer.ended:
-        yield "ended", answer.ended
+        yield "ended", moment(answer.ended, seconds=True)
 
 
 def _told(count: int | None) -> str:
@@ -212,4 +232,6 @@ def _measure(name: str, value: JsonValue) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) and unit:
         return f"{value:,}{unit}"
+    if value is None and name.endswith("sha256"):
+        return UNKNOWN  # what was hashed elsewhere has one, only nobody told it
     return (_shown(value) if value is not None else "none") + unit * (value is not None)

@@ -79,7 +79,7 @@ class Watch:
     def _count_cpu(self, processes: list[int], moment: float) -> None:
         """Add up the CPU of all processes, those included that nobody waited for: a process that
         ignores SIGCHLD has no times of its children. One that was running at the last look and is
-        gone is taken to have run until now.
+        gone is taken to have run until now. When no more than an init is left, it knows them all.
         """
         now = {pid: used for pid in processes if (used := used_by(pid)) is not None}
         since = min(moment - self._looked, LONGEST_TAIL) if self._looked is not None else 0.0
@@ -90,7 +90,8 @@ class Watch:
             for pid, used in now.items()
             if pid in self._used
         )
-        self._lost += max(0.0, most - max(0.0, grown))
+        if len(now) > 1:
+            self._lost += max(0.0, most - max(0.0, grown))
         self._used, self._looked = now, moment
         total = sum(used.cpu_seconds for used in now.values()) + self._lost
         self.cpu_seconds = max(self.cpu_seconds, total)
