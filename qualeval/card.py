@@ -37,6 +37,9 @@ OURS = frozenset(
 )
 """Request fields that the method sets (or leaves out) itself; a card cannot."""
 
+MADE_PARTS = ("ruler",)
+"""Parts whose texts are made, of `lengths` and `per_task`; all others are of a list."""
+
 SECRET_NAMES = frozenset(
     ("api_key", "apikey", "key", "token", "api_token", "access_token", "authorization", "auth")
     + ("password", "passwd", "secret", "bearer", "hf_token", "credentials", "headers")
@@ -250,9 +253,13 @@ class Card(Record):
     @field_validator("parts")
     @classmethod
     def _known_parts(cls, parts: dict[str, PartSettings]) -> dict[str, PartSettings]:
-        for name in parts:
+        for name, part in parts.items():
             if name not in PART_NAMES:
                 raise ValueError(f"unknown part '{name}'{did_you_mean(name, PART_NAMES)}")
+            for field in ("lengths", "per_task"):
+                if name not in MADE_PARTS and getattr(part, field) is not None:
+                    made = ", ".join(MADE_PARTS)
+                    raise ValueError(f"'{name}.{field}' is of no use: only {made} has {field}")
         return parts
 
     @field_validator("sampling")

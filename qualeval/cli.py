@@ -473,13 +473,21 @@ def lists_fetch(part: PartArgument) -> None:
 @ends_with_its_code
 def lists_import(
     part: PartArgument,
-    path: Annotated[Path, typer.Argument(help="A .jsonl, .csv, .parquet or .zip, or a folder.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A .jsonl, .csv, .parquet or .zip (for lcb: .jsonl or .parquet), or a folder.",
+        ),
+    ],
 ) -> None:
     """Take a part's questions from a file or folder."""
     from qualeval.lists import import_rows, proof
 
     task = _task(part)
-    typer.echo(f"wrote {import_rows(task.source, path)}; {proof(task)}")
+    if not path:  # as a Path it would be the current folder
+        raise OptionError("PATH: is empty; name a file or a folder")
+    typer.echo(f"wrote {import_rows(task.source, Path(path))}; {proof(task)}")
 
 
 @lists_app.command("pin", hidden=True)

@@ -162,7 +162,7 @@ def _must_be_same(path: str, parts: Sequence[PartOfRun]) -> bool:
     """Whether a field that differs forbids the comparison. A list is its hash, whatever its name,
     unless a summary tells the name alone.
     """
-    if path in ("list.id", "list.kind"):
+    if path in ("list.id", "list.kind", "list.release", "list.dates"):
         hashes = {_at(part.conditions, "list.sha256") for part in parts}
         return len(hashes) > 1 or None in hashes
     return path.partition(".")[0] in MUST_BE_SAME

@@ -149,10 +149,12 @@ def same_conditions(there: Contract, here: Contract, where: str) -> None:
     """Raise ContractError listing every field that differs: rows of two settings share no file."""
     faults = list(differences(there.conditions, here.conditions))
     if faults:
+        only_sandbox = all(fault.startswith("sandbox: ") for fault in faults)
         raise ContractError(
             f"{where}: this run was started under other conditions:\n"
             + "\n".join(f"  {fault}" for fault in faults)
             + "\nuse another job name (--job NAME), or undo the change"
+            + "; or judge its programs in this sandbox: qualeval grade RUN" * only_sandbox
         )
 
 

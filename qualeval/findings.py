@@ -4,7 +4,7 @@ A line never shows the text of a question or a reply, only its length and hash.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -17,8 +17,11 @@ LINES_OF_A_KIND = 10
 SHOWN_CHARACTERS = 40
 """A longer text is shown as its length and hash: it may be a question, or a reply with one."""
 
-TEXTS = frozenset(("text", "reasoning", "reason", "details", "gold"))
+TEXTS = frozenset(("text", "reasoning", "gold"))
 """Fields of an answer that are never shown."""
+
+EXPLANATIONS = frozenset(("reason", "details"))
+"""Fields of an answer that may quote it; of a gated list only their numbers are shown."""
 
 NOTHING = object()
 """Stands for a field that is not there."""
@@ -52,18 +55,37 @@ class Findings:
         """Note something that is wrong by itself."""
         self.differences.append(Difference(file, where, what, told))
 
-    def values(self, file: str, where: str, what: str, stored: object, recomputed: object) -> None:
-        """Note a value that is not what it should be."""
-        show = _hidden if what in TEXTS else shown
+    def values(
+        self,
+        file: str,
+        where: str,
+        what: str,
+        stored: object,
+        recomputed: object,
+        *,
+        gated: bool = False,
+    ) -> None:
+        """Note a value that is not what it should be; `gated` when it may hold words of a list
+        whose text is never shown.
+        """
+        show = _how_to_show(what, gated=gated)
         told = f"stored {show(stored)}, recomputed {show(recomputed)}"
         self.differences.append(Difference(file, where, what, told))
 
-    def same(self, file: str, where: str, stored: JsonValue, recomputed: JsonValue) -> None:
+    def same(
+        self,
+        file: str,
+        where: str,
+        stored: JsonValue,
+        recomputed: JsonValue,
+        *,
+        gated: bool = False,
+    ) -> None:
         """Compare two JSON values leaf by leaf; counts the numbers among them."""
         for path, there, here in leaves(stored, recomputed):
             self.numbers += isinstance(here, int | float) and not isinstance(here, bool)
             if not equal(there, here):
-                self.values(file, where, path, there, here)
+                self.values(file, where, path, there, here, gated=gated)
 
 
 def lines_of(differences: list[Difference]) -> list[str]:
@@ -114,6 +136,18 @@ def excerpts(stored: str | None, recomputed: str | None) -> tuple[object, object
     return stored_end, recomputed_end
 
 
+def number_of(count: int, what: str) -> str:
+    """`1 part`, `2 parts`."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _how_to_show(what: str, *, gated: bool) -> Callable[[object], str]:
+    name = what.partition(".")[0]
+    if name in TEXTS:
+        return _hidden
+    return _number_or_hidden if gated and name in EXPLANATIONS else shown
+
+
 def shown(value: object) -> str:
     """A value as it may be printed: short, no control character, never a long text."""
     if value is NOTHING:
@@ -126,4 +160,8 @@ def _hidden(value: object) -> str:
     if value is NOTHING or value is None:
         return "nothing"
     text = value if isinstance(value, str) else json.dumps(value)
-    return f"{len(text)} characters (sha256 {sha256_text(text)[:12]})"
+    return f"{number_of(len(text), 'character')} (sha256 {sha256_text(text)[:12]})"
+
+
+def _number_or_hidden(value: object) -> str:
+    return shown(value) if isinstance(value, int | float) else _hidden(value)

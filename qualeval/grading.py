@@ -50,12 +50,19 @@ def graded(
 
 
 def begun(
-    plan: PartPlan, replies: RawReplies, workers: CodeWorkers
+    plan: PartPlan, replies: RawReplies, workers: CodeWorkers, *, tell: bool = False
 ) -> list[tuple[RawReply, Future[Verdict]]]:
-    """Each reply with its verdict to come, in list order; what was begun before is not again."""
+    """Each reply with its verdict to come, in list order; what was begun before is not again. With
+    `tell` those verdicts come up in `workers.told`.
+    """
     items = plan.list.by_id
     return [
-        (reply, workers.begin(plan.task, items[str(reply.id)], reply.completion(), reply.repeat))
+        (
+            reply,
+            workers.begin(
+                plan.task, items[str(reply.id)], reply.completion(), reply.repeat, tell=tell
+            ),
+        )
         for reply in replies.get(plan.keys())
     ]
 

@@ -1,14 +1,16 @@
 """A card written by asking a server, and a card explained in words."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
 
-from qualeval.card import Card, Dialect, checked_url
+from qualeval.card import MADE_PARTS, Card, Dialect, checked_url
 from qualeval.card_server import key_in
 from qualeval.client import ModelClient
-from qualeval.errors import CardError, OptionError, RequestError
+from qualeval.errors import CardError, OptionError, RequestError, did_you_mean
+from qualeval.findings import number_of
 from qualeval.preflight import no_answer
 from qualeval.records import Json
 from qualeval.server_facts import ServerFacts, facts_of
@@ -107,16 +109,33 @@ def explain(card: Card, folder: Path) -> list[str]:
     for name, part in card.parts.items():
         changed = part.model_dump(exclude_defaults=True)
         lines.append(f"part      {name}: {json.dumps(changed) if changed else 'as published'}")
-    if card.tokenizer and not (folder / card.tokenizer).is_file():
-        raise CardError(f"tokenizer: there is no file {folder / card.tokenizer}")
+    if faults := list(_missing_files(card, folder)):
+        raise CardError("\n".join(faults))
     deviations = len(card.setup.deviations) if card.setup else 0
     if deviations:
-        lines.append(f"setup     run with {deviations} deviations from the recipe")
+        lines.append(f"setup     run with {number_of(deviations, 'deviation')} from the recipe")
     lacks = (
         "" if slots or server.dialect not in TELL_NO_SLOTS else ", but no run starts without slots"
     )
     return [*lines, f"sha256    {card.sha256}", f"the card is good{lacks}"]
 
+
+def _missing_files(card: Card, folder: Path) -> Iterator[str]:
+    """A fault for each file that the card names and that cannot be what it is named for."""
+    if card.tokenizer and not (folder / card.tokenizer).is_file():
+        yield f"tokenizer: there is no file {folder / card.tokenizer}"
+    for name, part in card.parts.items():
+        if part.list in LISTS_BY_NAME:
+            continue
+        if name in MADE_PARTS:
+            yield f"parts.{name}.list: takes no list of its own; set lengths and per_task"
+        elif not (folder / part.list).is_file():
+            hint = did_you_mean(part.list, LISTS_BY_NAME)
+            yield f"parts.{name}.list: there is no file {folder / part.list}{hint}"
+
+
+LISTS_BY_NAME = ("official", "sample")
+"""Values of a part's `list` that are no path."""
 
 TELL_NO_SLOTS = ("vllm", "openai")
 """Dialects whose servers do not say how many requests they work on at once."""

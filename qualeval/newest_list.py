@@ -5,7 +5,6 @@ once for the chosen rows, which are copied into the list cache one at a time.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +27,7 @@ from qualeval.pins import (
     text_of,
 )
 from qualeval.records import count_words, now
-from qualeval.streamed_rows import SUFFIXES, Place, files_below, read, scan
+from qualeval.streamed_rows import SUFFIXES, Place, columns_of, files_below, read, scan
 from qualeval.tasks.base import Newest, Row, Source, Task
 from qualeval.whole_file import replacing, write_whole
 
@@ -78,9 +77,11 @@ def choose(source: Source, draw: Newest, files: Sequence[Path]) -> Chosen:
     _refuse_changed_copies(source, found)
     pool = source.clean([copies[0][1] for copies in found.values()])
     if len(pool.rows) < draw.size:
+        are = "is" if len(pool.rows) == 1 else "are"
+        why = "" if found else f": {_why_none(source, draw, files)}"
         raise ListError(
             f"{_together(files)}: the list is the {draw.size} newest rows of {source.dataset}, and "
-            f"{len(pool.rows)} are here to choose from"
+            f"{len(pool.rows)} {are} here to choose from{why}"
         )
     # Two sorts, the second one stable: dates downward, ids of one date upward.
     by_id = sorted(pool.rows, key=lambda row: str(row[source.id_field]))
@@ -96,6 +97,17 @@ def choose(source: Source, draw: Newest, files: Sequence[Path]) -> Chosen:
         left_out=pool.left_out,
         dates=(str(newest[-1][draw.date_field]), str(newest[0][draw.date_field])),
     )
+
+
+def _why_none(source: Source, draw: Newest, files: Sequence[Path]) -> str:
+    """Why files hold no row at all to choose from: each is known by its first row."""
+    there = {name for file in files for name in columns_of(file)}
+    if not there:
+        return "no row is there"
+    wanted = dict.fromkeys((source.id_field, draw.date_field, *draw.required))
+    if lacking := [f"'{name}'" for name in wanted if name not in there]:
+        return f"no first row has {', '.join(lacking)}"
+    return f"no first row has both '{source.id_field}' and '{draw.date_field}'"
 
 
 def _check(source: Source, draw: Newest, row: Row, place: Place) -> None:
@@ -199,6 +211,8 @@ def _copied(task: Task, draw: Newest, chosen: Chosen, out: BinaryIO, revision: s
     tests = 0
     for place, row in read(chosen.places, source.columns):
         lacking = [name for name in draw.required if row.get(name) is None]
+        if lacking and lacking[0] in row:
+            raise ListError(f"{place}: column '{lacking[0]}' is null")
         if lacking:
             raise ListError(f"{place}: lacks column '{lacking[0]}'")
         pinned = _pinned(source, row, place)
@@ -231,18 +245,12 @@ def _copied(task: Task, draw: Newest, chosen: Chosen, out: BinaryIO, revision: s
 
 
 def _release(draw: Newest, chosen: Chosen) -> str:
-    """Which published files were read: `release_v6 (test.jsonl .. test6.jsonl, 1,055 problems)`."""
-    names = sorted({file.name for file in chosen.files}, key=_by_number)
-    told = names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
+    """What the newest rows are of: `release_v6 (1,055 problems)`. A copy whose files have other
+    names is the same release.
+    """
     release = draw.releases.get(chosen.rows)
     count = f"{chosen.rows:,} problems"
-    return f"{release} ({told}, {count})" if release else f"{told} ({count})"
-
-
-def _by_number(name: str) -> tuple[int, str]:
-    """test.jsonl before test2.jsonl before test10.jsonl."""
-    number = re.search(r"\d+", name)
-    return int(number[0]) if number else 0, name
+    return f"{release} ({count})" if release else count
 
 
 # The lock

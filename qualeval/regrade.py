@@ -193,14 +193,26 @@ def _changes(
         more = f" and {count - NAMED} more" if count > NAMED else ""
         lines.append(f"  {count} x {kind}; id {', '.join(moved[kind][:NAMED])}{more}")
     kept = [key for key in known if before[key].verdict == after[key].verdict]
-    others = {
-        "answers were not their raw replies and are again": [
-            key for key in kept if before[key].reply != after[key].reply
-        ],
-        "reasons are worded anew": [
-            key for key in kept if before[key].explanation != after[key].explanation
-        ],
-        "answers had no verdict before": [key for key in after if key not in before],
-        "verdicts had no raw reply and are gone": [key for key in before if key not in after],
-    }
-    return lines + [f"  {len(keys)} {what}" for what, keys in others.items() if keys]
+    others = (
+        (
+            sum(before[key].reply != after[key].reply for key in kept),
+            "answer was not its raw reply and is again",
+            "answers were not their raw replies and are again",
+        ),
+        (
+            sum(before[key].explanation != after[key].explanation for key in kept),
+            "reason is worded anew",
+            "reasons are worded anew",
+        ),
+        (
+            len(after.keys() - before.keys()),
+            "answer had no verdict before",
+            "answers had no verdict before",
+        ),
+        (
+            len(before.keys() - after.keys()),
+            "verdict had no raw reply and is gone",
+            "verdicts had no raw reply and are gone",
+        ),
+    )
+    return lines + [f"  {n} {one if n == 1 else many}" for n, one, many in others if n]

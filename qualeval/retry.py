@@ -41,9 +41,9 @@ SomeWork = TypeVar("SomeWork", bound=Work)
 
 def backoff(attempt: int, asked: float | None, max_wait: float) -> float:
     """Seconds to wait after failed attempt number `attempt`: what the server asked for, else
-    1, 2, 4, ...; never more than `max_wait`.
+    1, 2, 4, ...; never more than `max_wait`. Asked for 0, all attempts would be over in a moment.
     """
-    return min(asked if asked is not None else 2.0 ** min(attempt - 1, 30), max_wait)
+    return min(asked or 2.0 ** min(attempt - 1, 30), max_wait)
 
 
 class Gate:

@@ -5,7 +5,7 @@ their order, and makes sure that what was answered stays on disk whatever ends t
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,15 +136,19 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
     the run early stands in the outcome.
     """
     names = chosen_parts(options.parts)
-    sandbox = sandbox_for(names, unsafe=options.unsafe_no_sandbox)
+    path = run_path(card, options, names)
+    judged = {name: part for name in names if (part := _judged(path, name)) is not None}
+    open_parts = [name for name in names if name not in judged]
+    sandbox = sandbox_for(open_parts, unsafe=options.unsafe_no_sandbox)
     held_by = sandbox.name if sandbox else None
     # Lists first: one that is not at hand must not leave a folder behind, nor cost server time.
-    plans = {
-        name: plan_part(card, name, folder, options.lists, options.limit, sandbox=held_by)
-        for name in names
-        if TASKS[name].maker is None
-    }
-    path = run_path(card, options, names)
+    plans = {}
+    for name in names:
+        if TASKS[name].maker is None:
+            ran_in = judged[name].sandbox if name in judged else held_by
+            plans[name] = plan_part(
+                card, name, folder, options.lists, options.limit, sandbox=ran_in
+            )
     server = CardServer(card, folder, path / "server.log")
     with ExitStack() as stack:
         files = stack.enter_context(RunFolder(path))
@@ -158,7 +162,21 @@ def run(card: Card, folder: Path, options: RunOptions, watcher: Watcher) -> RunO
             if name not in plans:
                 plans[name] = plan_part(card, name, folder, options.lists, options.limit, making)
         ordered = [plans[name] for name in names]
-        return RunSession(card, server, ordered, files, options, watcher, workers).run()
+        return RunSession(card, server, ordered, files, options, watcher, workers, judged).run()
+
+
+def _judged(run: Path, part: str) -> Summary | None:
+    """The summary of a part whose programs have all been run: they are not run again, and nothing
+    has to hold them. None for all other parts.
+    """
+    if not TASKS[part].runs_code:
+        return None
+    with suppress(RunFolderError):
+        summary = read_summary(run, part)
+        replies = RawReplies(run / f"{part}.gen.jsonl")
+        if summary is not None and summary.status == "ok" and summary.answered == len(replies):
+            return summary
+    return None
 
 
 class RunSession:
@@ -173,6 +191,7 @@ class RunSession:
         options: RunOptions,
         watcher: Watcher,
         workers: CodeWorkers | None,
+        judged: Mapping[str, Summary],
     ) -> None:
         self.card = card
         self.server = server
@@ -181,8 +200,10 @@ class RunSession:
         self.options = options
         self.watcher = watcher
         self.workers = workers
+        self.judged = judged
         self.stopped: str | None = None
         self.interrupted = False
+        self.begun: set[str] = set()
 
     def say(self, message: str, part: str = "-") -> None:
         """Tell the log and whoever watches."""
@@ -357,7 +378,12 @@ class RunSession:
         self.files.write(path.name, contract.model_dump_json(indent=2))
         wanted = len(plan.items) * plan.repeats
         self.files.log(f"session starts: {len(missing)} of {wanted} to ask", plan.name)
-        self.watcher.part_starts(plan.name, wanted - len(missing), wanted)
+        if self.workers is not None and plan.task.runs_code:
+            self.begun.add(plan.name)
+            self.watcher.part_starts(plan.name, 0, wanted)
+            self._judge_what_is_there(plan, self.workers)
+        else:
+            self.watcher.part_starts(plan.name, wanted - len(missing), wanted)
         return PartRun(plan, contract, plan.list.by_id, missing, InFlightMeter(monotonic))
 
     def _done(self, work: Work, outcome: Completion | GivenUp) -> None:
@@ -427,7 +453,9 @@ class RunSession:
             return
         try:
             if not self.interrupted:
-                self._begin_all(self.workers)
+                for plan in self.plans:
+                    if plan.task.runs_code and plan.name not in self.begun | self.judged.keys():
+                        self._judge_what_is_there(plan, self.workers)
                 self.workers.use_all_cores()
                 for name, verdict in self.workers.told(wait=True):
                     self.watcher.answered(name, verdict)
@@ -437,22 +465,27 @@ class RunSession:
         if self.interrupted:
             self.workers.stop()
 
-    def _begin_all(self, workers: CodeWorkers) -> None:
-        """Every program on disk that was not judged in this session."""
-        for plan in self.plans:
-            if not plan.task.runs_code:
-                continue
-            replies = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
-            if left := sum(not future.done() for _, future in begun(plan, replies, workers)):
-                self.say(f"{left} programs to judge", plan.name)
+    def _judge_what_is_there(self, plan: PartPlan, workers: CodeWorkers) -> None:
+        """Begin every program of a part that is on disk already; their verdicts are told as those
+        of answers that come.
+        """
+        replies = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
+        if replies:
+            self.say(f"{len(replies)} programs to judge", plan.name)
+            if plan.name not in self.begun:
+                self.watcher.part_starts(plan.name, 0, len(plan.items) * plan.repeats)
+            self.begun.add(plan.name)
+            begun(plan, replies, workers, tell=True)
 
     def _outcome(self) -> RunOutcome:
         self._judge_the_rest()
         summaries: dict[str, Summary] = {}
         for plan in self.plans:
             if self._contract_exists(plan):
-                done = finish_part(self.files, plan, self.card.label, self.workers)
-                summaries[plan.name] = done
+                done = self.judged.get(plan.name)
+                summaries[plan.name] = done or finish_part(
+                    self.files, plan, self.card.label, self.workers
+                )
         job = {name: summaries.get(name) or self._earlier(name) for name in TASKS}
         write_run_summary(self.files, self.card.label, job)
         asked = summarize_run(self.card.label, summaries)

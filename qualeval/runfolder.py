@@ -5,6 +5,7 @@ killed process loses at most what was in flight. A line that was torn by a crash
 cut off again and reported. Whole files are written beside and renamed, so nobody sees half of one.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -51,9 +52,12 @@ class RunFolder:
     def __enter__(self) -> "RunFolder":
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _disk_error(self.path, "cannot be made", error) from None
+        try:
             self._lock = os.open(self.path / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
         except OSError as error:
-            raise DiskError(f"{self.path}: cannot be made: {error.strerror}") from None
+            raise _disk_error(self.path, "cannot be written to", error) from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -112,7 +116,7 @@ class RunFolder:
             with replacing(path) as file:
                 yield lambda text: file.write(text.removesuffix("\n").encode() + b"\n")
         except OSError as error:
-            raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
+            raise _disk_error(path, "cannot be written", error) from None
 
     def repair(self, part: str) -> list[str]:
         """Cut a torn last line off the part's growing files; what was done, one line each."""
@@ -121,8 +125,17 @@ class RunFolder:
             path = self.file(f"{part}.{kind}.jsonl")
             torn = _cut_torn_line(path)
             if torn:
-                done.append(f"{path.name}: cut a torn last line of {torn} bytes, asked again")
+                size = f"{torn} byte" if torn == 1 else f"{torn} bytes"
+                done.append(f"{path.name}: cut a torn last line of {size}, asked again")
         return done
+
+
+def _disk_error(path: Path, what: str, error: OSError) -> DiskError:
+    """What could not be done with a file, and what next where the disk is full."""
+    said = f"{path}: {what}: {error.strerror}"
+    if error.errno == errno.ENOSPC:
+        said += "; everything before is kept: free some space and run the same command again"
+    return DiskError(said)
 
 
 class _GrowingFile:
@@ -134,7 +147,7 @@ class _GrowingFile:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             self._size = os.fstat(self._file).st_size
         except OSError as error:
-            raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
+            raise _disk_error(path, "cannot be written", error) from None
         self._synced = monotonic()
 
     def append(self, line: str) -> None:
@@ -142,17 +155,14 @@ class _GrowingFile:
         try:
             written = os.write(self._file, data)
             if written < len(data):
-                raise OSError(28, "No space left on device")
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if monotonic() - self._synced > SYNC_EVERY:
                 os.fsync(self._file)
                 self._synced = monotonic()
         except OSError as error:
             with suppress(OSError):  # a line left in two is cut off by the next start
                 os.ftruncate(self._file, self._size)
-            raise DiskError(
-                f"{self._path}: cannot be written: {error.strerror}; everything before is kept, "
-                "run the same command again when there is room"
-            ) from None
+            raise _disk_error(self._path, "cannot be written", error) from None
         self._size += len(data)
 
     def close(self) -> None:

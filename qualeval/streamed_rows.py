@@ -26,6 +26,10 @@ BATCH_ROWS = 256
 """Rows of a few short columns that are read at once; whole rows are read one at a time."""
 
 
+PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""What a file begins with that was packed as a whole."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """Where a row is. `number` counts lines (JSON lines) or rows (Parquet) from 1, `offset` is the
@@ -69,6 +73,18 @@ def scan(file: Path, columns: Sequence[str]) -> Iterator[tuple[Place, Row]]:
         yield place, row
 
 
+def columns_of(file: Path) -> frozenset[str]:
+    """The columns of a file: those of its first row, none where it has no row. Raises ListError."""
+    if file.suffix.lower() == ".parquet":
+        import pyarrow.parquet  # 0.2 s, and only an import needs it
+
+        try:
+            return frozenset(pyarrow.parquet.read_schema(file).names)
+        except (OSError, pyarrow.ArrowException) as error:
+            raise ListError(f"{file}: cannot be read as Parquet: {error}") from None
+    return frozenset(next((row for _, row in _lines(file)), {}))
+
+
 def read(places: Iterable[Place], columns: Sequence[str]) -> Iterator[tuple[Place, Row]]:
     """(place, row) of the rows at these places, file by file, with those `columns` that they have.
 
@@ -109,7 +125,20 @@ def _lines(file: Path) -> Iterator[tuple[Place, Row]]:
 def _row(line: bytes, place: Place) -> Row | None:
     if len(line) > MAX_LINE_BYTES:
         raise ListError(f"{place}: is longer than {MAX_LINE_BYTES // 1024**2} MiB")
-    return row_of_line(line, place.number, str(place.file))
+    try:
+        return row_of_line(line, place.number, str(place.file))
+    except ListError as error:
+        raise ListError(f"{error}{_what_next(line, place)}") from None
+
+
+def _what_next(line: bytes, place: Place) -> str:
+    """What may have become of a file with this line, which cannot be read, and what to do."""
+    packed = next((name for start, name in PACKED.items() if line.startswith(start)), None)
+    if packed and place.number == 1:
+        return f"; the file is packed with {packed}: unpack it first"
+    if not line.endswith(b"\n"):
+        return "; the file ends inside this line: an incomplete download? take it anew"
+    return ""
 
 
 def _read_lines(

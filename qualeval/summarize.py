@@ -348,9 +348,9 @@ def _server_warnings(sessions: Sequence[Session]) -> Iterator[str]:
     """What of the server changed between sessions, or differs between replicas."""
     for session in sessions:
         for what in ("engine_version", "server_defaults"):
-            told = {canonical(server.get(what)): server.get(what) for server in _servers(session)}
-            if len(told) > 1:
-                yield f"the replicas differ in {what}: {', '.join(map(str, told.values()))}"
+            each = {canonical(server.get(what)): server.get(what) for server in _servers(session)}
+            if len(each) > 1:
+                yield f"the replicas differ in {what}: {', '.join(map(str, each.values()))}"
     for before, after in pairwise(sessions):
         for what in ("models", "engine_version", "server_defaults"):
             old, new = before.server.get(what), after.server.get(what)

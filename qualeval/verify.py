@@ -22,7 +22,17 @@ from qualeval import __version__
 from qualeval.code_workers import CodeWorkers, verdict_of, workers_to_check
 from qualeval.contract import Conditions
 from qualeval.errors import ListError, RequestError, RunFolderError
-from qualeval.findings import NOTHING, SHOWN_CHARACTERS, Findings, equal, excerpts, lines_of
+from qualeval.findings import (
+    NOTHING,
+    SHOWN_CHARACTERS,
+    TEXTS,
+    Findings,
+    equal,
+    excerpts,
+    leaves,
+    lines_of,
+    number_of,
+)
 from qualeval.lists import pin_of
 from qualeval.plan import PartPlan
 from qualeval.recheck import (
@@ -69,10 +79,12 @@ def verify_command(run: Path) -> tuple[list[str], int]:
     lines += [f"not checked: {what}" for what in found.unchecked]
     lines += [f"note: {what}" for what in found.notes]
     counted = (
-        f"{found.parts:,} parts, {found.answers:,} answers, {found.numbers:,} numbers recomputed"
+        f"{number_of(found.parts, 'part')}, {number_of(found.answers, 'answer')}, "
+        f"{number_of(found.numbers, 'number')} recomputed"
     )
     if found.differences:
-        first = f"{len(found.differences):,} differ, first {found.differences[0]}"
+        differ = "differs" if len(found.differences) == 1 else "differ"
+        first = f"{len(found.differences):,} {differ}, first {found.differences[0]}"
         return [*lines, f"{counted}: {first}"], 1
     if found.unchecked:
         return [*lines, f"{counted}: no difference in what could be checked"], 1
@@ -335,9 +347,13 @@ class _Part:
         stored = self.task.lasting(stored)
         recomputed = self.task.lasting(answer.model_dump(mode="json"))
         for name in dict.fromkeys((*recomputed, *stored)):
-            there, here = stored.get(name, NOTHING), recomputed.get(name, NOTHING)
-            if not equal(there, here):
-                self.found.values(self.file, _place(key), name[:SHOWN_CHARACTERS], there, here)
+            pair = stored.get(name, NOTHING), recomputed.get(name, NOTHING)
+            # Names of what is in a text that is never shown might tell of it.
+            inside = [(name, *pair)] if name in TEXTS else leaves(*pair, name)
+            for path, there, here in inside:
+                if not equal(there, here):
+                    what, gated = path[:SHOWN_CHARACTERS], self.task.source.gated
+                    self.found.values(self.file, _place(key), what, there, here, gated=gated)
 
     # What it comes to
 
@@ -365,13 +381,14 @@ class _Part:
 
 
 def _check_run(run: Path, summaries: Mapping[str, Summary], found: Findings) -> None:
-    """Compare `summary.json` and `summary.md` with what the stored parts come to.
+    """Compare `summary.json` and `summary.md` with what the parts come to.
 
-    The stored ones, so that a wrong number is told once; one that cannot be read is made again.
+    The parts as they were made again: a stored one that was changed would speak against a file that
+    is right. It stands in only for a part that could not be made again.
     """
     parts = {}
     for name in TASKS:
-        part = _stored_summary(run, name) or summaries.get(name)
+        part = summaries.get(name) or _stored_summary(run, name)
         if part is not None:
             parts[name] = part
     whole = summarize_run(label_of(run), parts)

@@ -54,6 +54,8 @@ TEST_FIELDS: tuple[TestField, ...] = ("public_test_cases", "private_test_cases")
 MAX_DECODED_BYTES = 512 * 1024**2
 """A field that unpacks to more is refused: some kilobytes can be made to unpack to any size."""
 
+PIECE_BYTES = 4 * 1024**2
+
 MANY_ANSWERS = "several answers are right, and the tests know one"
 INTERACTIVE = "the program talks with a judge"
 BAD_TESTS = "the tests are wrong"
@@ -182,11 +184,14 @@ def official_item(row: Row) -> ProblemItem:
         if name not in row:
             raise ValueError(f"field '{name}' is missing")
     id = row["question_id"]
-    if not isinstance(id, int | str) or isinstance(id, bool) or id == "":
+    if not isinstance(id, int | str) or isinstance(id, bool):
         raise ValueError("field 'question_id' must be a text or a whole number")
     content = _text(row, "question_content")
-    if content is None or not content.strip():
+    if content is None:
         raise ValueError("field 'question_content' must be a text")
+    for name, empty in (("question_id", id == ""), ("question_content", not content.strip())):
+        if empty:
+            raise ValueError(f"field '{name}' is empty")
     fields = {name: _field(row, name) for name in TEST_FIELDS}
     starter = _text(row, "starter_code") or ""
     return ProblemItem(
@@ -391,14 +396,18 @@ def unpacked(text: str) -> str:
     return _unpickled(_inflated(data))
 
 
-def _inflated(data: bytes) -> bytes:
+def _inflated(data: bytes) -> bytearray:
+    """In pieces, and into one place: `decompress` would hold all of it twice."""
     stream = zlib.decompressobj()
+    found = bytearray()
     try:
-        found = stream.decompress(data, MAX_DECODED_BYTES + 1)
+        while not stream.eof and (piece := stream.decompress(data, PIECE_BYTES)):
+            found += piece
+            data = stream.unconsumed_tail
+            if len(found) > MAX_DECODED_BYTES:
+                raise ValueError(f"unpacks to more than {MAX_DECODED_BYTES // 1024**2} MiB")
     except zlib.error:
         raise ValueError("what is in the base64 is not zlib data") from None
-    if len(found) > MAX_DECODED_BYTES:
-        raise ValueError(f"unpacks to more than {MAX_DECODED_BYTES // 1024**2} MiB")
     if not stream.eof:
         raise ValueError("what is in the base64 ends too early")
     if stream.unused_data or stream.unconsumed_tail:
@@ -420,7 +429,7 @@ PICKLED_LINE = re.compile(rb"V([^\n]*)\n(?:p\d+\n)?\.")
 """All of it in protocol 0: UNICODE, PUT, STOP."""
 
 
-def _unpickled(data: bytes) -> str:
+def _unpickled(data: bytearray) -> str:
     """The text in a pickle that is nothing else. It is read where it stands, no pickle is loaded.
 
     The opcodes are those of `pickletools`.

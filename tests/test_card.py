@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qualeval.card import (
+    MADE_PARTS,
     OURS,
     Card,
     PartSettings,
@@ -22,6 +23,7 @@ from qualeval.card import (
 )
 from qualeval.errors import CardError
 from qualeval.records import PART_NAMES
+from qualeval.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 
@@ -179,6 +181,17 @@ def test_long_answers_get_more_time() -> None:
     assert 60.0 == Timeouts(total=60).total_for(16_384)
 
 
+def test_made_parts_are_those_that_make_their_texts() -> None:
+    """The card knows them by name, for tasks are loaded later."""
+    assert set(MADE_PARTS) == {name for name, task in TASKS.items() if task.maker is not None}
+
+
+def test_stored_card_of_every_part_loads_again() -> None:
+    """A setting that is null there is none."""
+    card = card_of(parts={name: {} for name in PART_NAMES})
+    assert card == parse_card(card.model_dump(mode="json"), "card")
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "cards").glob("*.json")), ids=lambda p: p.name)
 def test_every_shipped_card_is_good(path: Path) -> None:
     """`cards/` holds cards that work as they are."""
@@ -205,6 +218,14 @@ def test_every_shipped_card_is_good(path: Path) -> None:
         (
             LEAST | {"parts": {"gpqa": {"lengts": [1]}}},
             "c.json: parts.gpqa.lengts: unknown field (did you mean 'lengths'?)",
+        ),
+        (
+            LEAST | {"parts": {"ruler": {"per_task": 1}, "lcb": {"lengths": [1], "limit": 1}}},
+            "c.json: parts: 'lcb.lengths' is of no use: only ruler has lengths",
+        ),
+        (
+            LEAST | {"parts": {"think": {"per_task": 3}}},
+            "c.json: parts: 'think.per_task' is of no use: only ruler has per_task",
         ),
         (
             LEAST | {"setup": {"deviations": [{"what": "x", "hear": "y"}]}},

@@ -388,7 +388,7 @@ def test_card_check_says_what_a_card_means() -> None:
         'sampling  {"temperature": 1.0} (source: model card)',
         "slots     4 (source: not stated)",
         "thinking  off: nothing sent (warned in each row)",
-        "run with 1 deviations from the recipe",
+        "run with 1 deviation from the recipe",
         "the card is good",
     ):
         assert words in ended.stdout
@@ -407,6 +407,21 @@ def test_tokenizer_that_is_not_there_is_a_fault_of_the_card() -> None:
     ended = call("card", "check", str(write_card(tokenizer="tokenizer.json")))
     assert 2 == ended.exit_code
     assert "tokenizer: there is no file tokenizer.json" in ended.stderr
+
+
+def test_list_that_is_not_there_is_a_fault_of_the_card() -> None:
+    """Every one is named, beside the tokenizer."""
+    parts = {"gpqa": {"list": "none.jsonl"}, "lcb": {"list": "offical"}, "ifeval": {}}
+    parts |= {"ruler": {"list": "mine.jsonl"}, "mmlupro": {"list": "sample"}}
+    Path("card.json").write_text(card(parts=parts, tokenizer="t.json").model_dump_json())
+    ended = call("card", "check", "card.json")
+    assert (2, "") == (ended.exit_code, ended.stdout)
+    assert ended.stderr.splitlines() == [
+        "qualeval: tokenizer: there is no file t.json",
+        "parts.gpqa.list: there is no file none.jsonl",
+        "parts.lcb.list: there is no file offical (did you mean 'official'?)",
+        "parts.ruler.list: takes no list of its own; set lengths and per_task",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -441,6 +456,10 @@ def test_lists_show_says_what_the_list_is_and_that_it_is_not_here(part: str) -> 
 
 def test_lists_import_of_nothing_ends_with_2() -> None:
     """There is no such file."""
+    ended = call("lists", "import", "lcb", "")
+    assert (2, "qualeval: PATH: is empty; name a file or a folder\n") == (
+        *(ended.exit_code, ended.stderr),
+    )
     ended = call("lists", "import", "gpqa", "none.csv")
     assert (2, "qualeval: none.csv: there is no such file or folder\n") == (
         *(ended.exit_code, ended.stderr),

@@ -19,6 +19,9 @@ from qualeval.graders.code import call, function_harness
 from qualeval.graders.code.call import equal, returned
 from qualeval.graders.code.function_harness import encoded
 
+ANY = "[{:,x" * 10_000
+"""An expected text that may have as many parts as any result here."""
+
 
 def frame(value: Any) -> bytes:
     body = json.dumps(encoded(value)).encode()
@@ -27,7 +30,7 @@ def frame(value: Any) -> bytes:
 
 def through(value: Any) -> Any:
     """A value as it arrives on our side."""
-    found = returned(frame(value), "x" * 10_000)
+    found = returned(frame(value), ANY)
     assert found is not None
     return found.value
 
@@ -41,7 +44,7 @@ def result_of(code: str, *arguments: Any, name: str = "f") -> Any:
     finally:
         sys.modules.pop("answer", None)
         assert set(modules) <= set(sys.modules)
-    found = returned(written, "x" * 10_000)
+    found = returned(written, ANY)
     assert found is not None
     return found.value
 
@@ -269,7 +272,7 @@ def test_integers_beyond_every_float_are_compared_at_once() -> None:
     ],
 )
 def test_no_complete_frame_is_no_result(stdout: bytes) -> None:
-    assert returned(stdout, "x" * 1000) is None
+    assert returned(stdout, ANY) is None
 
 
 def test_first_complete_frame_wins() -> None:
@@ -406,3 +409,32 @@ def test_long_integers_come_through() -> None:
     found = returned(ran.stdout, str(10**4000))
     assert found is not None
     assert found.value == 10**4000 + 1
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("[[],[]]", "[1]"),
+        ('{"dict":[[1,2],[3,4]]}', '{"a":1}'),
+        ('[{"dict":[]},{"dict":[]}]', "[{}]"),
+    ],
+)
+def test_result_with_more_parts_than_expected_is_not_even_parsed(
+    monkeypatch: pytest.MonkeyPatch, result: str, expected: str
+) -> None:
+    """A million empty lists would take seconds and a gigabyte."""
+    many, want = (f"[{','.join([text] * 1000)}]" for text in (result, expected))
+    frame = b"qualeval-result %d\n%b\n" % (len(many), many.encode())
+    monkeypatch.setattr(call, "_decoded", lambda tagged: pytest.fail("it was parsed"))
+    found = returned(frame, want)
+    assert found is not None and not equal(json.loads(want), found.value)
+
+
+@given(VALUES)
+def test_result_that_is_equal_always_is_parsed(value: Any) -> None:
+    """Long or short, with marks in its texts or without, escaped or not."""
+    for text in (json.dumps([value] * 50), json.dumps([value] * 50, ensure_ascii=False)):
+        body = json.dumps(encoded([value] * 50), separators=(",", ":"))
+        found = returned(f"qualeval-result {len(body)}\n{body}\n".encode(), text)
+        assert found is not None
+        assert equal(json.loads(text), found.value)

@@ -187,7 +187,7 @@ def test_run_with_other_times_is_equal_and_stays_as_it_is(run: Path) -> None:
     done = qualeval("verify", str(run))
     assert done.code == 0, done.screen
     [line] = done.out.splitlines()
-    assert line.startswith("1 parts, 10 answers, ") and line.endswith("recomputed: all equal")
+    assert line.startswith("1 part, 10 answers, ") and line.endswith("recomputed: all equal")
     assert hashes(run) == before
 
 
@@ -633,7 +633,7 @@ def test_published_copy_is_equal_and_is_judged_again(made: Path, tmp_path: Path)
     assert qualeval("publish", str(made), "--to", str(bundle)).code == 0
     done = qualeval("verify", str(bundle))
     assert done.code == 0, done.screen
-    assert done.out.splitlines() == ["1 parts, 10 answers counted, 10 graded again: all equal"]
+    assert done.out.splitlines() == ["1 part, 10 answers counted, 10 graded again: all equal"]
     shown = qualeval("summarize", str(bundle))
     assert shown.code == 0 and "2 / 10" in shown.out
 
@@ -683,7 +683,7 @@ def test_code_is_text_of_the_model_and_checked_as_such(
     assert "redacted" in public["a"]["extracted"]
     checked = qualeval("verify", str(bundle))
     assert checked.code == 0
-    assert "not graded again: 1 answers: part 'lcb': redacted" in checked.out.splitlines()
+    assert "not graded again: 1 answer: part 'lcb': redacted" in checked.out.splitlines()
 
 
 def test_all_right_run_and_mixed_run_can_be_compared(

@@ -323,6 +323,20 @@ def test_figures_are_those_of_the_worst_test() -> None:
     assert judged == Judged("accepted", None, 3, 500, 900, 6, "passed all tests (3)")
 
 
+def test_program_may_idle_so_long_on_all_tests_together() -> None:
+    """Each is within its own limit. Waiting for a core, and a second to start, are not idling."""
+
+    def judged(wall: float, waited: float) -> str:
+        def run_code(code: str, stdin: bytes, limits: Limits) -> Ran:
+            return Ran("exited", 0, None, stdin, b"", 0.5, wall, MIB, waited)
+
+        return grader.judge("", [grader.Test("1", "1")] * 100, None, run_code).verdict
+
+    assert judged(11.5, 0) == "time_limit"
+    assert judged(11.5, 10) == "accepted"
+    assert judged(1.5, 0) == "accepted"
+
+
 def test_budget_of_a_problem_is_cpu_over_all_its_tests() -> None:
     def run_code(code: str, stdin: bytes, limits: Limits) -> Ran:
         return Ran("exited", 0, None, stdin, b"", 4.0, 4.0, MIB)

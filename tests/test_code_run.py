@@ -274,7 +274,8 @@ def test_unsafe_is_stamped_wherever_the_number_stands(lab: Lab) -> None:
     assert shown.code == 0 and warned in shown.out
     page = lab.folder / "page.html"
     assert qualeval("report", str(job.folder), "--out", str(page)).code == 0
-    assert f"Programs ran in: {said}" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert warned.capitalize() in text and said in text
     public = json.loads((job.folder / "public" / "lcb.summary.json").read_bytes())
     assert public["sandbox"] == said
 
@@ -586,8 +587,27 @@ def test_interrupt_while_a_later_session_judges_ends_at_once(
             done = ended(process)
         assert_all_gone(below)
     assert done.code == 130 and "Traceback" not in done.screen
-    assert not (lab.job().folder / "lcb.jsonl").exists(), "half a file of answers is none"
+    assert "run the same command again to go on" in done.err
+    assert "b" not in lab.job().answers("lcb"), "no verdict was made up"
     assert len(lab.job().gen("lcb")) == 3
+
+
+def test_part_whose_programs_were_all_run_is_printed_whatever_holds_programs_now(
+    tmp_path: Path, server: RunningServer
+) -> None:
+    """Nothing is left to run, and so nothing to be held."""
+    this_sandbox()
+    replies = {"a": {"text": in_fence("print(input())")}}
+    lab = own_lab(tmp_path, server, [problem("a", ("1", "1"))], replies)
+    assert lab.run(parts="lcb").code == 0
+    held_by = lab.job().contract("lcb")["conditions"]["sandbox"]
+    files = sorted(lab.job().folder.glob("lcb.*"))
+    for path in files:
+        path.write_text(path.read_text().replace(held_by, "a rung of another machine"))
+    there = [path.read_bytes() for path in files]
+    again = lab.run(parts="lcb")
+    assert again.code == 0 and "100.0 %" in again.out, again.screen
+    assert there == [path.read_bytes() for path in files]
 
 
 def test_run_killed_before_its_first_answer_is_incomplete_like_any_other(

@@ -234,7 +234,9 @@ MIXED = "field 'testtype': stdin and functional tests are mixed"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no id": ({"question_id": None}, "field 'question_id' must be a text or a whole number"),
     "id true": ({"question_id": True}, "field 'question_id' must be a text or a whole number"),
-    "content": ({"question_content": " "}, "field 'question_content' must be a text"),
+    "empty id": ({"question_id": ""}, "field 'question_id' is empty"),
+    "empty content": ({"question_content": " "}, "field 'question_content' is empty"),
+    "no content": ({"question_content": None}, "field 'question_content' must be a text"),
     "content 7": ({"question_content": 7}, "field 'question_content' must be a text"),
     "starter": ({"starter_code": 7}, "field 'starter_code' must be a text"),
     "platform": ({"platform": []}, "field 'platform' must be a text"),

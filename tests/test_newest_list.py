@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import gzip
 import itertools
 import json
 import os
@@ -26,7 +27,7 @@ from qualeval.lists import describe, drawn_pin, import_rows, load_list, pin_of, 
 from qualeval.newest_list import choose, lock_path
 from qualeval.pins import Lock, list_sha256, origin_path, rows_path
 from qualeval.records import sha256_of
-from qualeval.streamed_rows import Place, read, scan
+from qualeval.streamed_rows import Place, columns_of, read, scan
 from qualeval.tasks import TASKS, lcb
 from qualeval.tasks.lcb_rows import LEFT_OUT, canonical
 
@@ -219,7 +220,7 @@ def test_too_few_problems_are_refused(cache: Path, tmp_path: Path) -> None:
     )
     write(tmp_path / "in" / "a.jsonl", ROWS[:1])
     write(tmp_path / "in" / "b.jsonl", ROWS[:1])
-    assert "1 are here" in refused(tmp_path / "in")
+    assert refused(tmp_path / "in").endswith("and 1 is here to choose from")
 
 
 def test_chosen_problem_is_looked_at_in_full(cache: Path, tmp_path: Path) -> None:
@@ -228,6 +229,14 @@ def test_chosen_problem_is_looked_at_in_full(cache: Path, tmp_path: Path) -> Non
     write(path, [*ROWS, made("f", "2025-06-01", public_test_cases="[]", private_test_cases="[]")])
     assert refused(path).startswith(f"{path}:6: fields 'public_test_cases', 'private_test_cases'")
     write(path, [*ROWS, made("f", "2025-06-01", private_test_cases=None)])
+    assert refused(path) == f"{path}:6: column 'private_test_cases' is null"
+    write(path, [*ROWS, made("f", "2025-06-01", question_content="")])
+    assert refused(path) == f"{path}:6: field 'question_content' is empty"
+    write(path, [*ROWS, made("", "2025-06-01")])
+    assert refused(path) == f"{path}:6: field 'question_id' is empty"
+    lacking = made("f", "2025-06-01")
+    del lacking["private_test_cases"]
+    write(path, [*ROWS, lacking])
     assert refused(path) == f"{path}:6: lacks column 'private_test_cases'"
     write(path, [*ROWS, made("f", "2024-01-01", private_test_cases="not looked at")])
     assert imported(path) == NEWEST
@@ -255,7 +264,7 @@ def test_folder_is_one_set_of_rows(cache: Path, tmp_path: Path) -> None:
     assert imported(folder) == NEWEST
     lock = pin_of("lcb")
     assert isinstance(lock, Lock)
-    assert lock.release == "test.jsonl .. test2.jsonl (5 problems)"
+    assert lock.release == "5 problems"
 
 
 def test_import_of_nothing_says_what_is_read(cache: Path, tmp_path: Path) -> None:
@@ -264,7 +273,49 @@ def test_import_of_nothing_says_what_is_read(cache: Path, tmp_path: Path) -> Non
     assert refused(tmp_path / "x.zip") == f"{tmp_path}/x.zip: is none of .jsonl, .parquet"
     assert refused(tmp_path / "in") == f"{tmp_path}/in: holds no file of .jsonl, .parquet"
     assert refused(tmp_path / "no") == f"{tmp_path}/no: there is no such file or folder"
-    assert "0 are here" in refused(write(tmp_path / "replies.jsonl", [{"id": 1}]))
+
+
+def test_columns_that_no_file_has_are_named(cache: Path, tmp_path: Path) -> None:
+    """A file of something else, or a copy whose columns were renamed."""
+    ten = "'question_id', 'contest_date', 'question_content', 'platform', 'difficulty', "
+    ten += "'public_test_cases', 'private_test_cases'"
+    replies = [{"id": 1}]
+    assert refused(write(tmp_path / "replies.jsonl", replies)) == (
+        f"{tmp_path}/replies.jsonl: the list is the 3 newest rows of {DATASET}, and 0 are here to "
+        f"choose from: no first row has {ten}"
+    )
+    renamed = [{"id" if n == "question_id" else n: v for n, v in r.items()} for r in ROWS]
+    for path in (
+        write(tmp_path / "renamed.jsonl", renamed),
+        write_parquet(tmp_path / "renamed.parquet", renamed),
+    ):
+        assert refused(path).endswith(" 0 are here to choose from: no first row has 'question_id'")
+    undated = [{name: v for name, v in row.items() if name != "contest_date"} for row in ROWS]
+    write(tmp_path / "in" / "renamed.jsonl", renamed)
+    write(tmp_path / "in" / "undated.jsonl", undated)
+    assert refused(tmp_path / "in").endswith(
+        ": no first row has both 'question_id' and 'contest_date'"
+    )
+    assert refused(write(tmp_path / "empty.jsonl", [])).endswith(": no row is there")
+    with pytest.raises(ListError, match="cannot be read as Parquet"):
+        columns_of(tmp_path / "no.parquet")
+
+
+def test_half_and_packed_files_say_what_next(cache: Path, tmp_path: Path) -> None:
+    """A download that broke off, and one that was never unpacked."""
+    half, whole = tmp_path / "half.jsonl", jsonl(ROWS)
+    half.write_bytes(whole[:-9])
+    assert refused(half) == (
+        f"{half}:5: is not JSON; the file ends inside this line: an incomplete download? "
+        "take it anew"
+    )
+    half.write_bytes(jsonl(ROWS[:1]) + '{"question_content": "é'.encode()[:-1])
+    assert refused(half).startswith(f"{half}:2: is not UTF-8; the file ends inside this line")
+    packed = tmp_path / "packed.jsonl"
+    packed.write_bytes(gzip.compress(whole))
+    assert refused(packed).endswith(" is not UTF-8; the file is packed with gzip: unpack it first")
+    (tmp_path / "x.jsonl").write_bytes(b"{\n" + whole)
+    assert refused(tmp_path / "x.jsonl") == f"{tmp_path}/x.jsonl:1: is not JSON"
 
 
 def test_parquet_copy_makes_the_same_list(cache: Path, tmp_path: Path) -> None:
@@ -334,7 +385,7 @@ def test_first_import_locks_the_list(cache: Path, tmp_path: Path) -> None:
     assert [row.sha256 for row in lock.rows] == [sha256_of(canonical(by_id[i])) for i in NEWEST]
     assert lock.sha256 == list_sha256(row.sha256 for row in lock.rows)
     assert (lock.list, lock.dataset, lock.revision) == ("qualeval/lcb-3/v1", DATASET, None)
-    assert (lock.release, lock.tests) == ("test6.jsonl (5 problems)", 6)
+    assert (lock.release, lock.tests) == ("5 problems", 6)
     assert lock.dates == ("2025-03-01T18:30:00", "2025-04-05T00:00:00")
     assert lock.platforms == {"atcoder": 2, "leetcode": 1}
     assert sorted(p.name for p in cache.iterdir()) == [
@@ -351,7 +402,7 @@ def test_list_names_what_the_contract_wants(cache: Path, tmp_path: Path) -> None
         "official",
         pin_of("lcb").sha256,
     )
-    assert found.release == "test6.jsonl (5 problems)"
+    assert found.release == "5 problems"
     assert found.dates == ("2025-03-01T18:30:00", "2025-04-05T00:00:00")
     assert (found.origin["from"], found.origin["file"]) == ("file", "test6.jsonl")
 
@@ -359,16 +410,18 @@ def test_list_names_what_the_contract_wants(cache: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("names", "rows", "told"),
     [
-        (["test6.jsonl"], 175, "test6.jsonl (175 problems)"),
-        (["test2.jsonl", "test10.jsonl", "test.jsonl"], 5, "test.jsonl .. test10.jsonl (5 pr"),
-        (["test.jsonl", "test6.jsonl"], 1055, "release_v6 (test.jsonl .. test6.jsonl, 1,055 prob"),
-        (["test.jsonl"], 400, "release_v1 (test.jsonl, 400 problems)"),
+        (["test6.jsonl"], 175, "175 problems"),
+        (["test.jsonl", "test6.jsonl"], 1055, "release_v6 (1,055 problems)"),
+        (["all.parquet"], 1055, "release_v6 (1,055 problems)"),
+        (["test.jsonl"], 400, "release_v1 (400 problems)"),
     ],
 )
-def test_release_tells_which_files_were_read(names: list[str], rows: int, told: str) -> None:
+def test_release_is_the_same_whatever_its_files_are_called(
+    names: list[str], rows: int, told: str
+) -> None:
     files = tuple(Path("x") / name for name in names)
     chosen = newest_list.Chosen((), (), files, rows, rows, {}, ("", ""))
-    assert newest_list._release(lcb.DRAW, chosen).startswith(told)
+    assert newest_list._release(lcb.DRAW, chosen) == told
 
 
 def test_same_list_is_taken_again_from_other_files(cache: Path, tmp_path: Path) -> None:
@@ -410,8 +463,8 @@ def test_other_newest_rows_are_refused_and_nothing_is_changed(
     rows, words = OTHERS[case]
     message = refused(write(tmp_path / "other.jsonl", rows))
     assert message.startswith(
-        "list 'qualeval/lcb-3/v1' is locked to test.jsonl (5 problems), dates 2025-03-01 to "
-        f"2025-04-05; the newest rows here, other.jsonl ({len(rows)} problems), "
+        "list 'qualeval/lcb-3/v1' is locked to 5 problems, dates 2025-03-01 to "
+        f"2025-04-05; the newest rows here, {len(rows)} problems, "
     )
     assert words in message
     assert f"remove {lock_path(SOURCE)} and run this again" in message
@@ -522,7 +575,7 @@ def test_list_that_is_here_is_described_without_its_text(cache: Path, tmp_path: 
     assert lines == [
         f"list      qualeval/lcb-3/v1, 3 items, sha256 {pin_of('lcb').sha256}",
         f"drawn     the 3 newest rows of {DATASET} by contest_date, then by id, out of 5",
-        "release   test6.jsonl (6 problems), revision not known",
+        "release   6 problems, revision not known",
         "dates     2025-03-01T18:30:00 to 2025-04-05T00:00:00",
         "left out  0 several answers are right, and the tests know one, "
         "1 the program talks with a judge, 0 the tests are wrong",
@@ -552,8 +605,7 @@ def test_commands_show_and_import(
     code, text = call("import", "lcb", str(path))
     assert (code, text) == (0, f"wrote {cache}/lcb.jsonl; {proof(TASK)}\n")
     assert proof(TASK) == (
-        "the 3 newest rows of test.jsonl (5 problems), dates 2025-03-01 to 2025-04-05, locked in "
-        "lcb.lock.json"
+        "the 3 newest rows of 5 problems, dates 2025-03-01 to 2025-04-05, locked in lcb.lock.json"
     )
     code, text = call("import", "lcb", str(write(tmp_path / "x.jsonl", ROWS[1:])))
     assert code == 2
@@ -627,7 +679,7 @@ def test_fetch_reads_the_published_files_and_no_program(tmp_path: Path) -> None:
         reply = fetched(tmp_path, server.url)
     assert reply == {
         "ids": NEWEST,
-        "release": "test.jsonl .. test2.jsonl (5 problems)",
+        "release": "5 problems",
         "origin": reply["origin"],
         "revision": hub.COMMIT,
         "imported": ["huggingface_hub"],

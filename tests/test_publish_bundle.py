@@ -18,6 +18,7 @@ from qualeval.publish import (
     bundle_summary,
     is_bundle,
     publish_command,
+    publish_run,
     publishing,
     verify_bundle,
 )
@@ -185,7 +186,7 @@ def test_local_name_is_redacted_in_text_log_contract_and_card(run: Path) -> None
     assert runs.lines(run / "mmlupro.jsonl")[1]["right"] == shown["right"]
     assert "4 redactions" in done.line
     report = (run / "public/publication.md").read_text()
-    assert "| mmlupro.jsonl | published with 1 redactions |" in report
+    assert "| mmlupro.jsonl | published with 1 redaction |" in report
     assert "* local-literal (a name, address or key of the machine" in report
 
 
@@ -238,7 +239,7 @@ def test_canary_withholds_its_record_and_the_score_stays(tmp_path: Path) -> None
     assert uuid(5) not in runs.text_of(run / "public")
     stored = Summary.model_validate_json((run / "mmlupro.summary.json").read_bytes())
     assert stored == bundle_summary(run / "public", "mmlupro")
-    assert "1 records withheld" in done.line
+    assert "1 record withheld" in done.line
 
 
 def test_more_than_a_twentieth_withheld_holds_the_file(run: Path) -> None:
@@ -362,14 +363,26 @@ def test_incomplete_part_publishes_no_file(tmp_path: Path) -> None:
     """And an older bundle of a run that has no complete part any more goes."""
     run = runs.run_of(tmp_path, "job", "rr w")
     done = runs.published(run)
-    assert (None, 0) == (done.folder, done.code)
-    assert "not published, incomplete: mmlupro" in done.line
+    why = "no part is complete (mmlupro)"
+    assert (None, 1) == (done.folder, done.code)
+    assert f"publication check: nothing published: {why}" == done.line
     assert not (run / "public").exists()
     whole = runs.run_of(tmp_path, "whole")
     runs.published(whole)
     (whole / "mmlupro.summary.json").write_text("{}")
-    runs.published(whole)
+    done = runs.published(whole)
+    assert done.line.endswith(f": {why}; the older copy in {whole / 'public'} was removed")
     assert not (whole / "public").exists()
+
+
+def test_command_that_publishes_nothing_says_so_and_ends_with_1(tmp_path: Path) -> None:
+    """A script must not go on to a folder that is not there."""
+    run = runs.run_of(tmp_path, "job", "rr w")
+    why = "no part is complete (mmlupro)"
+    assert ([f"nothing published: {why}"], 1) == publish_command(run, tmp_path / "out", check=False)
+    assert not (tmp_path / "out").exists()
+    checked = f"checked, nothing written: nothing would be published: {why}"
+    assert ([checked], 1) == publish_command(run, None, check=True)
 
 
 def test_one_part_may_be_published_while_another_is_not_complete(tmp_path: Path) -> None:
@@ -506,7 +519,10 @@ def test_check_writes_nothing_and_ends_with_the_same_code(run: Path, tmp_path: P
     before = hashes(tmp_path)
     lines, code = publish_command(run, None, check=True)
     assert (3, before) == (code, hashes(tmp_path))
-    assert lines[-1].startswith("checked, nothing written: ")
+    assert lines[-1].startswith("checked, nothing written: the public copy would be 6 files, ")
+    assert publish_run(run, check=True).line.startswith(
+        "publication check: the public copy would be 6 files, nothing redacted, held back: "
+    )
 
 
 def test_original_that_changes_meanwhile_publishes_nothing(
@@ -522,6 +538,7 @@ def test_original_that_changes_meanwhile_publishes_nothing(
     lines, code = publish_command(run, run.parent / "out", check=False)
     assert 4 == code
     assert "changed while it was read: run.log" in lines
+    assert lines[-1].startswith("nothing published: a file changed while it was read: ")
     assert not (run.parent / "out").exists()
 
 

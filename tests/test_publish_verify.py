@@ -27,7 +27,7 @@ def bundle_of(run: Path) -> Path:
 def test_whole_bundle_is_equal_and_says_how_much_was_graded_again(run: Path) -> None:
     """Counted from the verdicts, graded where the list is at hand."""
     lines, code = verify_bundle(bundle_of(run))
-    assert (["1 parts, 20 answers counted, 20 graded again: all equal"], 0) == (lines, code)
+    assert (["1 part, 20 answers counted, 20 graded again: all equal"], 0) == (lines, code)
 
 
 def test_redacted_answers_are_counted_but_not_graded_again(run: Path) -> None:
@@ -38,7 +38,7 @@ def test_redacted_answers_are_counted_but_not_graded_again(run: Path) -> None:
     runs.answer(run, second, "gpqa", reason=f"Said by {HOST}.")
     lines, code = verify_bundle(bundle_of(run))
     assert 0 == code, lines
-    assert "not graded again: 1 answers: part 'gpqa': redacted" == lines[0]
+    assert "not graded again: 1 answer: part 'gpqa': redacted" == lines[0]
     assert "19 graded again, 1 could not be: all equal" in lines[-1]
 
 

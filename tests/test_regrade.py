@@ -74,7 +74,7 @@ def test_hand_edited_verdict_is_made_right_and_told(run: Path) -> None:
         "mmlupro: 2 of 8 verdicts changed",
         "  1 x right (bare) -> wrong (bare): that is what letter 1 says; id 1",
         "  1 x wrong (no_letter) -> right (bare): that is what letter 1 says; id 0",
-        "  1 reasons are worded anew",
+        "  1 reason is worded anew",
     ]
     assert verify_command(run)[1] == 0
 
@@ -86,7 +86,7 @@ def test_hand_edited_reply_is_told_as_such(run: Path) -> None:
     lines, _ = grade_command(run, "mmlupro")
     why = "the stored answer was not its raw reply"
     assert lines[1] == f"  1 x right (bare) -> wrong (bare): {why}; id 1"
-    assert lines[2] == "  1 answers were not their raw replies and are again"
+    assert lines[2] == "  1 answer was not its raw reply and is again"
     assert verify_command(run)[1] == 0
 
 
@@ -103,8 +103,8 @@ def test_lines_without_a_raw_reply_go_and_broken_ones_come_back(run: Path) -> No
     lines, _ = grade_command(run, None)
     assert lines[:3] == [
         "mmlupro: none of 7 verdicts changed",
-        "  1 answers had no verdict before",
-        "  1 verdicts had no raw reply and are gone",
+        "  1 answer had no verdict before",
+        "  1 verdict had no raw reply and is gone",
     ]
     assert verify_command(run)[1] == 0
 

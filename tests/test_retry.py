@@ -19,3 +19,4 @@ def test_waits_are_a_second_and_twice_the_one_before() -> None:
 
 def test_server_that_says_how_long_is_obeyed_up_to_the_cap() -> None:
     assert (7.5, 60) == (backoff(1, 7.5, 60), backoff(1, 1e6, 60))
+    assert 2 == backoff(2, 0, 60), "at once is no time to wait"

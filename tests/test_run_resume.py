@@ -363,8 +363,8 @@ def test_torn_last_line_is_said_and_its_item_asked_again(lab: Lab, where: int | 
     assert lab.attempts() == {str(lost): 1}
     torn = positions[index] - positions[0]
     if torn:
-        assert f"cut a torn last line of {torn} bytes" in again.err
-        assert f"cut a torn last line of {torn} bytes" in job.log
+        assert f"cut a torn last line of {torn} byte" in again.err
+        assert f"cut a torn last line of {torn} byte" in job.log
     assert without_times(list(job.answers().values())) == before
     assert len(job.gen()) == 3
 

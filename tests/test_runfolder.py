@@ -38,6 +38,9 @@ def files(tmp_path: Path) -> Iterator[RunFolder]:
         yield opened
 
 
+KEPT = "; everything before is kept: free some space and run the same command again"
+
+
 def full_disk(*_: Any) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -102,6 +105,20 @@ def test_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
         RunFolder(tmp_path / "runs" / "job").__enter__()
 
 
+def test_folder_that_is_there_and_cannot_be_written_to_is_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing had to be made."""
+
+    def read_only(*_: Any) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "open", read_only)
+    with pytest.raises(DiskError) as caught:
+        RunFolder(tmp_path).__enter__()
+    assert f"{tmp_path}: cannot be written to: Read-only file system" == str(caught.value)
+
+
 # Growing files
 
 
@@ -128,7 +145,7 @@ def test_full_disk_is_a_clear_error_and_leaves_no_half_line(
     real_write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda file, data: real_write(file, data[:20]))
-        with pytest.raises(DiskError, match="No space left on device; everything before is kept"):
+        with pytest.raises(DiskError, match=f"No space left on device{KEPT}$"):
             files.append("gpqa", "gen", reply("q2"))
     files.append("gpqa", "gen", reply("q3"))
     lines = read_lines(files.file("gpqa.gen.jsonl"), RawReply)
@@ -221,8 +238,22 @@ def test_full_disk_while_a_whole_file_is_written(
     """The error names the file."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full_disk)
-        with pytest.raises(DiskError, match=r"card\.json: cannot be written: No space left"):
+        with pytest.raises(DiskError, match=rf"card\.json: cannot be written: No space .*{KEPT}$"):
             files.write("card.json", "{}")
+
+
+def test_only_a_full_disk_is_told_to_be_freed(
+    files: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another fault of the disk has another cure."""
+
+    def broken_disk(*_: Any) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", broken_disk)
+        with pytest.raises(DiskError, match=r"cannot be written: Input/output error$"):
+            files.append("gpqa", "gen", reply("q1"))
 
 
 # Torn lines
@@ -238,7 +269,8 @@ def test_torn_last_line_is_cut_off_and_all_before_it_kept(
     torn = to_json(reply("torn")).encode()[:cut]
     path.write_bytes(kept + torn)
     with RunFolder(path.parent) as opened:
-        expected = f"gpqa.gen.jsonl: cut a torn last line of {len(torn)} bytes, asked again"
+        size = "1 byte" if len(torn) == 1 else f"{len(torn)} bytes"
+        expected = f"gpqa.gen.jsonl: cut a torn last line of {size}, asked again"
         assert [expected] == opened.repair("gpqa")
         assert [] == opened.repair("gpqa")
     assert kept == path.read_bytes()

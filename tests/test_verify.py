@@ -19,6 +19,7 @@ from stored_runs import (
     change_lines,
     copied,
     edit_line,
+    first_id,
     hashes,
     record,
     set_in_line,
@@ -98,13 +99,28 @@ def foreign(lines: list[str]) -> list[str]:
     return [*lines, json.dumps({**json.loads(lines[0]), "id": "stranger"})]
 
 
+def gated_details(run: Path) -> None:
+    id = first_id(run, "gpqa")
+    set_in_line(run / "gpqa.jsonl", id, details={"word": "blue", "tests": 3})
+
+
 SPOILED: dict[str, tuple[Spoil, str]] = {
     "verdict": (answer(right=False), f"{ANSWERS}: id 0: right: stored false, recomputed true"),
     "rule": (answer(rule="lucky"), f'{ANSWERS}: id 0: rule: stored "lucky", recomputed "bare"'),
     "extracted": (answer(extracted="C"), f'{ANSWERS}: id 0: extracted: stored "C", recomputed "B"'),
-    "gold": (answer(gold="C"), f"{ANSWERS}: id 0: gold: stored 1 characters"),
-    "reason": (answer(reason="because"), f"{ANSWERS}: id 0: reason: stored 7 characters"),
-    "text": (answer(text="C"), f"{ANSWERS}: id 0: text: stored 1 characters"),
+    "gold": (answer(gold="C"), f"{ANSWERS}: id 0: gold: stored 1 character (sha256 "),
+    "reason": (answer(reason="because"), f'{ANSWERS}: id 0: reason: stored "because", recomputed'),
+    "reason_of_a_gated_list": (
+        lambda run: set_in_line(run / "gpqa.jsonl", first_id(run, "gpqa"), reason="because"),
+        ": reason: stored 7 characters (sha256 ",
+    ),
+    "detail": (
+        answer(details={"span": [0, 1], "tests": 3}),
+        f"{ANSWERS}: id 0: details.tests: stored 3, recomputed nothing",
+    ),
+    "detail_of_a_gated_list": (gated_details, ": details.word: stored 4 characters (sha256 "),
+    "number_of_a_gated_list": (gated_details, ": details.tests: stored 3, recomputed nothing"),
+    "text": (answer(text="C"), f"{ANSWERS}: id 0: text: stored 1 character (sha256 "),
     "finish_reason": (
         answer(finish_reason="length"),
         f'{ANSWERS}: id 0: finish_reason: stored "length", recomputed "stop"',
@@ -156,7 +172,7 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
         lambda run: (run / ANSWERS).unlink(),
         f"{ANSWERS}: is missing; qualeval grade",
     ),
-    "raw_text": (raw(text="C"), f"{ANSWERS}: id 0: text: stored 1 characters"),
+    "raw_text": (raw(text="C"), f"{ANSWERS}: id 0: text: stored 1 character (sha256 "),
     "raw_request": (
         raw(request_sha256="0" * 64),
         f'{RAW}: line 1, id 0: request_sha256: stored "000000000000", recomputed "',
@@ -274,7 +290,23 @@ def test_what_was_changed_by_hand_is_named(run: Path, what: str) -> None:
     else:
         lines = found(run)
     assert any(told in line for line in lines[:-1]), lines
-    assert f"differ, first {lines[0]}" in lines[-1]
+    many = "s" if lines[-1].count(": 1 differs, ") else ""
+    assert f"differ{many}, first {lines[0]}" in lines[-1]
+
+
+def test_changed_summary_of_a_part_does_not_speak_against_true_files(run: Path) -> None:
+    """summary.json and summary.md are what the raw files give, and only the wrong file is told."""
+    number(right=5)(run)
+    [line, last] = found(run)
+    assert line == "mmlupro.summary.json: right: stored 5, recomputed 4"
+    assert last.endswith(f"recomputed: 1 differs, first {line}")
+    whole = json.loads((run / "summary.json").read_bytes())
+    whole["parts"]["mmlupro"]["right"] = 5
+    set_in_object(run / "summary.json", parts=whole["parts"])
+    assert found(run)[:-1] == [
+        line,
+        "summary.json: parts.mmlupro.right: stored 5, recomputed 4",
+    ]
 
 
 HIDDEN = "Everybody knows that this sentence was the question of a list which is never to be shown"
@@ -511,7 +543,7 @@ def test_official_list_is_proved_and_equal(official: Path) -> None:
     """With the questions on this machine everything is checked."""
     lines, code = verify_command(official)
     assert code == 0, lines
-    assert lines[0].startswith("1 parts, 5 answers, ")
+    assert lines[0].startswith("1 part, 5 answers, ")
 
 
 def test_missing_official_list_is_said_and_all_else_is_checked(

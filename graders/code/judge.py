@@ -43,6 +43,11 @@ LIMITS = Limits(cpu_seconds=CPU_SECONDS * SLACK, wall_seconds=2 * CPU_SECONDS)
 BUDGET_SECONDS = 180.0
 """CPU that all tests of a problem may use together."""
 
+IDLE_SECONDS = 120.0
+"""Time that a program may spend on all tests of a problem with nothing but waiting, the first
+second of a test left out: starting one takes time of a busy machine's, not of the program's.
+"""
+
 DEVIATIONS = (
     "standard input and output are real files: iterating stdin, open(0), os.read, stdin.buffer, "
     "read after input() and stdout.buffer work",
@@ -50,16 +55,20 @@ DEVIATIONS = (
     "place and a class Solution in it work",
     "expected numbers with a point or an exponent allow 1e-6, absolute or relative; integers and "
     "all other text are exact",
-    "results of functions: nested tuples equal lists, float results allow 1e-6, keys of a dict are "
-    "read as JSON writes them, numpy arrays are lists, and no __eq__ of the answer is asked: what "
-    "JSON has no form for (a set, a Fraction) is equal to nothing",
+    "results of functions: nested tuples equal lists, expected floats allow 1e-6, keys of a dict "
+    "are read as JSON writes them, numpy arrays are lists, a subclass is what it is made of, and "
+    "no __eq__ of the answer is asked: what JSON has no form for (a set, a Fraction) is equal to "
+    "nothing",
+    "names that the official grader offers without an import are found in scripts too, behind the "
+    "program's own and Python's",
     "every test has a fresh process and a fresh Solution: nothing carries over",
     "the exit status decides: os._exit(0) after the right output passes, sys.exit(1) after it "
     "does not (the official grader swallows SystemExit)",
     "integers may have any number of digits",
     "recursion may use a big stack, as on the judges",
-    "a test has 6 s of CPU and a quarter more for slow machines, and 12 s by the clock; "
-    "the official grader counts 6 s by the clock, and limits no memory",
+    "a test has 6 s of CPU and a quarter more for slow machines, and 12 s by the clock, of which "
+    "waiting for a core does not count; the official grader counts 6 s by the clock, and limits no "
+    "memory",
     "code is the last closed fenced block that is a Python program (and has the function, if one "
     "is called), indented and tilde fences included, else an open block or a reply that is all "
     "code; the official grader takes what is between the last two lines with backticks",
@@ -155,12 +164,15 @@ def judge(
     `run_code` does.
     """
     judged = _unrun("accepted", "")
-    used = 0.0
+    used = idle = 0.0
     for place, test in enumerate(tests):
         ran, failure = _run(code, test, function, run_code, limits)
         used += ran.cpu_seconds
         if failure is None and used > budget_seconds:
             failure = "time_limit", f"the tests used more than {budget_seconds:g} s of CPU together"
+        idle += max(0.0, ran.wall_seconds - ran.waited_seconds - ran.cpu_seconds - 1)
+        if failure is None and idle > IDLE_SECONDS:
+            failure = "time_limit", f"the tests idled more than {IDLE_SECONDS:g} s together"
         judged = replace(
             judged,
             tests=place + 1,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from qualeval.code_workers import CodeWorkers, verdict_of, workers_to_check
 from qualeval.errors import ListError, RunFolderError
-from qualeval.findings import Findings, lines_of
+from qualeval.findings import Findings, lines_of, number_of
 from qualeval.publish.manifest import MANIFEST, REPORT
 from qualeval.publish.publishing import is_bundle
 from qualeval.publish.schema import PublishedAnswer
@@ -77,14 +77,16 @@ def _told(check: _Check) -> tuple[list[str], int]:
     found = check.found
     lines = lines_of(found.differences) + [f"note: {note}" for note in found.notes]
     for why, count in check.not_graded.items():
-        lines.append(f"not graded again: {count:,} answers: {why}")
+        lines.append(f"not graded again: {number_of(count, 'answer')}: {why}")
     counted = (
-        f"{found.parts:,} parts, {found.answers:,} answers counted, {check.graded:,} graded again"
+        f"{number_of(found.parts, 'part')}, {number_of(found.answers, 'answer')} counted, "
+        f"{check.graded:,} graded again"
     )
     if left := check.not_graded.total():
         counted += f", {left:,} could not be"
     if found.differences:
-        return [*lines, f"{counted}: {len(found.differences):,} differ"], 1
+        differ = "differs" if len(found.differences) == 1 else "differ"
+        return [*lines, f"{counted}: {len(found.differences):,} {differ}"], 1
     return [*lines, f"{counted}: all equal"], 0
 
 
@@ -205,7 +207,11 @@ def _compare(
     for name in VERDICT:
         if name not in redacted:
             check.found.same(
-                f"{part}.jsonl", f"id {record.id}", {name: stored[name]}, {name: made[name]}
+                f"{part}.jsonl",
+                f"id {record.id}",
+                {name: stored[name]},
+                {name: made[name]},
+                gated=TASKS[part].source.gated,
             )
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from qualeval.findings import number_of
 from qualeval.publish.checker import Finding
 from qualeval.publish.rules import SEVERITY, Action
 from qualeval.records import ItemId
@@ -87,9 +88,9 @@ class FileReport:
             return "held back"
         what = []
         if self.redactions:
-            what.append(f"{self.redactions:,} redactions")
+            what.append(number_of(self.redactions, "redaction"))
         if self.withheld:
-            what.append(f"{sum(self.withheld.values()):,} records withheld")
+            what.append(f"{number_of(self.withheld.total(), 'record')} withheld")
         return "published" + (f" with {' and '.join(what)}" if what else "")
 
     def rules(self) -> list[tuple[str, Action, int, str]]:
@@ -136,9 +137,9 @@ class Outcome:
         """All of it in one line."""
         redactions = sum(file.redactions for file in self.files.values() if not file.held)
         withheld = sum(sum(f.withheld.values()) for f in self.files.values() if not f.held)
-        said = [f"{len(self.files) - len(self.held)} files"]
-        said += [f"{redactions:,} redactions" if redactions else "nothing redacted"]
-        said += [f"{withheld:,} records withheld"] if withheld else []
+        said = [number_of(len(self.files) - len(self.held), "file")]
+        said += [number_of(redactions, "redaction") if redactions else "nothing redacted"]
+        said += [f"{number_of(withheld, 'record')} withheld"] if withheld else []
         rules = sorted({rule for file in self.held for rule, _, _ in file.held})
         if self.held:
             names = ", ".join(file.name for file in self.held)

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from qualeval.card import Card
 from qualeval.contract import Conditions
 from qualeval.errors import OptionError, QualevalError, RunFolderError
+from qualeval.findings import number_of
 from qualeval.publish.allowlist import Allowlist, read_allowlist
 from qualeval.publish.bundle import Builder
 from qualeval.publish.checker import Checker, Finding
@@ -75,17 +76,15 @@ def publish_run(run: Path, *, check: bool = False) -> Published:
         # A fault of the check or of the disk must not become one of the run that just ended.
         said = getattr(error, "strerror", None) or type(error).__name__
         return Published(None, f"publication check: not made: {said}", 2)
-    where = f"{done.folder}/" if done.folder else "nothing written"
-    return Published(
-        done.folder, f"publication check: {where}: {done.line}", done.code, done.report
-    )
+    return Published(done.folder, f"publication check: {done.line}", done.code, done.report)
 
 
 def publish_command(run: Path, to: Path | None, *, check: bool) -> tuple[list[str], int]:
     """What `qualeval publish RUN --to DIR [--check]` prints, and its exit code.
 
-    0 published (redactions included), 1 records withheld, 3 a file held back, 4 originals changed
-    while they were read. Raises OptionError or RunFolderError (exit 2) for what cannot be used.
+    0 published (redactions included), 1 records withheld or no part complete, 3 a file held back,
+    4 originals changed while they were read. Raises OptionError or RunFolderError (exit 2) for what
+    cannot be used.
     """
     if to is None and not check:
         raise OptionError("--to: is missing: a new folder, or one that holds an older bundle")
@@ -93,8 +92,8 @@ def publish_command(run: Path, to: Path | None, *, check: bool) -> tuple[list[st
         done = publish(run, to or run / PUBLIC, check=check)
     except OSError as error:
         raise OptionError(f"{to}: cannot be written: {error.strerror}") from None
-    first = "checked, nothing written" if done.folder is None else f"{done.folder}/"
-    return [*done.report, f"{first}: {done.line}"], done.code
+    first = "checked, nothing written: " if check else ""
+    return [*done.report, f"{first}{done.line}"], done.code
 
 
 def publish(
@@ -117,22 +116,30 @@ def publish(
     complete = [name for name in names if _is_complete(run, name)]
     outcome = Outcome(incomplete=[name for name in names if name not in complete])
     if not complete:
-        if not check and is_bundle(to):
+        said = f"no part is complete ({', '.join(names)})"
+        if check:
+            return Published(None, f"nothing would be published: {said}", 1)
+        if is_bundle(to):
             shutil.rmtree(to)
-        return Published(None, outcome.line(), 0)
+            said += f"; the older copy in {to} was removed"
+        return Published(None, f"nothing published: {said}", 1)
     parent = None if check else to.parent
     if parent is not None:
         parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=".publishing-", dir=parent))
     try:
         done = work.make(staging, checker, outcome, complete)
-        if check or outcome.changed:
-            return Published(None, done.line, done.code, done.report)
+        if outcome.changed:
+            said = f"nothing published: a file changed while it was read: {done.line}"
+            return Published(None, said, done.code, done.report)
+        if check:
+            said = f"the public copy would be {done.line}"
+            return Published(None, said, done.code, done.report)
         _keep_private(run, work, staging)
         _put_in_place(staging, to)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return Published(to, done.line, done.code, done.report)
+    return Published(to, f"{to}/: {done.line}", done.code, done.report)
 
 
 @dataclass(slots=True)
@@ -289,7 +296,7 @@ def _private_finding(
         "start": finding.start,
         "end": finding.end,
         "action": finding.action,
-        "sample": f"{value[: min(4, len(value) // 4)]}... ({len(value)} characters)",
+        "sample": f"{value[: min(4, len(value) // 4)]}... ({number_of(len(value), 'character')})",
         "fingerprint": allow.fingerprint(finding.rule, finding.field, value),
     }
 

@@ -233,6 +233,7 @@ class Sandbox:
                 cpu_seconds=answer["cpu"],
                 wall_seconds=wall,
                 max_rss_bytes=answer["rss"],
+                waited_seconds=answer["waited"],
             )
 
     def _order(self, code: bytes, limits: Limits) -> dict[str, Any]:
@@ -268,6 +269,7 @@ class Sandbox:
         answer: dict[str, Any] = json.loads(reply)
         answer["cpu"] = max(answer["cpu"], watch.cpu_seconds)
         answer["rss"] = max(answer["rss"], watch.memory_bytes)
+        answer["waited"] = watch.seconds_without_a_core
         if answer["code"] is None and broken is None:
             # Its init was ended by a stranger: the kernel, short of memory, or somebody's kill.
             raise SandboxError(f"sandbox ({self.rung}): a program was ended from outside")

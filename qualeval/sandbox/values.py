@@ -40,7 +40,8 @@ class Ran:
 
     `exit_code` is given when it exited, `signal` when one ended it. `stdout` is everything that it
     wrote there, at most the limit, and empty at `output_limit`; `stderr` is the last 4 KiB. Times
-    are seconds, `cpu_seconds` and `max_rss_bytes` over all of its processes.
+    are seconds, `cpu_seconds` and `max_rss_bytes` over all of its processes. `waited_seconds` is
+    the part of `wall_seconds` in which it wanted a core and had none, as far as that was seen.
     """
 
     status: RunStatus
@@ -51,6 +52,7 @@ class Ran:
     cpu_seconds: float
     wall_seconds: float
     max_rss_bytes: int
+    waited_seconds: float = 0.0
 
 
 class RunCode(Protocol):
