@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from time import monotonic
@@ -27,13 +27,15 @@ WAIT = "print('ready', flush=True)\nimport sys\nsys.stdin.read()\n"
 
 @contextmanager
 def child(code: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A Python process that is there, and gone afterwards."""
+    """A Python process that is there, and gone afterwards with all that it started."""
     command = [sys.executable, "-I", "-S", "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             yield process
         finally:
-            process.kill()
+            for pid in (*watch.descendants(process.pid), process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, 9)
 
 
 def word(process: subprocess.Popen[bytes]) -> str:
@@ -275,7 +277,8 @@ def test_cpu_beyond_its_limit_is_told_and_remembered() -> None:
 NOBODY_WAITS = """
 import os, signal, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-while True:
+parent = os.getppid()
+while os.getppid() == parent:
     if os.fork() == 0:
         while time.process_time() < 0.1: pass
         os._exit(0)
@@ -299,6 +302,8 @@ def test_cpu_of_children_that_nobody_waits_for_is_counted() -> None:
         init = next(watch.descendants(process.pid))
         program = next(watch.descendants(init))
         assert cpu_seconds(program) < 0.5, "it does next to nothing itself"
+        os.kill(init, 9)  # which ends the program, that would never end
+        process.wait()
 
 
 def test_cpu_of_children_that_were_waited_for_is_counted_once() -> None:
