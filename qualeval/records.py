@@ -279,6 +279,7 @@ class Summary(Record):
     rows of the table where a part has several, each a summary of its own. `wall_time`,
     `median_seconds` are seconds. `bounds` are the shares that answers which are cut off or missing
     could at least and at most still give. `not_judged` replies have programs that were not run yet.
+    `release` and `dates` tell which rows a list of the newest ones has.
     """
 
     part: str
@@ -333,6 +334,8 @@ class Summary(Record):
     sampling_source: str | None
     prompt_cache: str
     sandbox: str | None = None
+    release: str | None = None
+    dates: tuple[str, str] | None = None
     conditions_sha256: str
     warnings: tuple[str, ...]
     rows: tuple["Summary", ...] = ()

@@ -147,6 +147,8 @@ def summarize(
             "sampling_source": conditions.sampling_source,
             "prompt_cache": conditions.prompt_cache,
             "sandbox": conditions.sandbox,
+            "release": conditions.list.release,
+            "dates": conditions.list.dates,
             "conditions_sha256": contract.conditions_sha256,
             "warnings": (
                 *_warnings(whole, conditions),

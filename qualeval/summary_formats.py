@@ -14,7 +14,7 @@ from qualeval.recheck import label_of, open_part, started_parts, whole_lines
 from qualeval.records import NOT_COMPARABLE, RunSummary, Summary
 from qualeval.runfolder import RawReplies, read_summary, still_open
 from qualeval.summarize import summarize, summarize_run
-from qualeval.table import markdown_table, percent_of, points, text_table
+from qualeval.table import markdown_table, newest_of, percent_of, points, text_table
 from qualeval.tasks import TASKS
 
 COLUMNS = (
@@ -22,8 +22,8 @@ COLUMNS = (
     + ("n", "answered", "right", "accuracy", "margin", "ci_low", "ci_high", "ci_method")
     + ("confidence", "cut_off", "errors", "repeats", "median_completion_tokens")
     + ("median_seconds", "wall_time", "alone", "started", "finished", "thinking", "max_tokens")
-    + ("seed", "sampling", "sampling_source", "prompt_cache", "list", "sample_list", "limits")
-    + ("suite", "conditions_sha256")
+    + ("seed", "sampling", "sampling_source", "prompt_cache", "list", "release", "sample_list")
+    + ("limits", "suite", "conditions_sha256")
 )
 """Fields of a Summary that are columns of the CSV, under their own names."""
 
@@ -158,6 +158,8 @@ def _index_result(row: Summary, taken: set[tuple[object, ...]]) -> dict[str, obj
         dataset["config"] = ", ".join([*own_config, row.title])
     taken.add((dataset["type"], dataset.get("config")))
     dataset["args"] = {"list": row.list}
+    if row.release is not None:
+        dataset["args"] = {"list": row.list, "rows": newest_of(row)}
     args: dict[str, object] = {
         "right": row.right,
         "n": row.n,

@@ -193,11 +193,19 @@ def notes(run: RunSummary) -> list[str]:
     if line := totals(run):
         said.insert(0, line + ".")
     for part in run.parts.values():
+        if part.release is not None:
+            said.append(f"List, {part.title}: {newest_of(part)}.")
         said += [f"Note, {part.title}: {warning}." for warning in part.warnings]
         if part.error_kinds:
             kinds = ", ".join(f"{n} x {kind}" for kind, n in part.error_kinds.items())
             said.append(f"Errors, {part.title}: {kinds}; see {part.part}.errors.jsonl.")
     return said
+
+
+def newest_of(part: Summary) -> str:
+    """What the newest rows are of, and their dates: the same name is another list a year later."""
+    dates = " to ".join(date[:10] for date in part.dates or ())
+    return f"the newest of {part.release}" + (f", {dates}" if dates else "")
 
 
 def text_table(run: RunSummary) -> str:

@@ -268,7 +268,10 @@ def test_official_list_is_the_newest_and_the_contract_says_which(official: Lab) 
     there = job.contract("lcb")["conditions"]["list"]
     assert there["kind"] == "official" and there["items"] == 2
     assert there["dates"] == ["2026-01-02T00:00:00", "2026-01-03T00:00:00"]
-    assert there["release"]
+    assert there["release"] == "3 problems"
+    said = "the newest of 3 problems, 2026-01-02 to 2026-01-03"
+    for format in ("table", "md", "model-index"):
+        assert said in qualeval("summarize", str(job.folder), "--format", format).out
     assert qualeval("verify", str(job.folder)).code == 0
 
 
