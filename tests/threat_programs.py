@@ -381,7 +381,8 @@ PROCESSES = (
         """
         def daemon():
             if os.fork() == 0:
-                os.setsid()
+                attempt("", lambda: os.setsid() and None)
+                attempt("", lambda: os.setpgid(0, 0))
                 if os.fork() == 0:
                     time.sleep(1)
                     os.write(1, b"escaped: daemon outlived the program\\n")
@@ -2029,7 +2030,8 @@ POISONS: Sequence[Poison] = (
         "a daemon that goes on",
         """
         if os.fork() == 0:
-            os.setsid()
+            attempt("", lambda: os.setsid() and None)
+            attempt("", lambda: os.setpgid(0, 0))
             if os.fork() == 0:
                 time.sleep(60)
             os._exit(0)

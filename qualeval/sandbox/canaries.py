@@ -257,7 +257,6 @@ def _next_test(sandbox: Sandbox) -> tuple[bool, str]:
         "except OSError:\n"
         "    pass\n"
         "if os.fork() == 0:\n"
-        "    os.setsid()\n"
         "    if os.fork() == 0:\n"
         "        time.sleep(60)\n"
         "    os._exit(0)\n"
