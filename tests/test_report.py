@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 from pathlib import Path
@@ -156,7 +157,9 @@ def test_conditions_come_with_their_sources_and_the_command(run: Path) -> None:
     assert contract["conditions_sha256"] in words
     assert "temperature 1, top_p 0.95 model card" in words
     assert "64 card (the method has 16,384)" in words
-    assert contract["sessions"][0]["command"] in words
+    commands = re.findall(r'<pre class="command">(.*?)</pre>', page, re.DOTALL)
+    typed = [html.unescape(re.sub("<[^>]*>", "", command)) for command in commands]
+    assert contract["sessions"][0]["command"] in typed, "to be copied as it was"
     assert "relative to the folder that it was typed in" in words
     assert '<a href="card.json">card.json</a>. Run again' in " ".join(page.split())
 
