@@ -165,6 +165,7 @@ def test_block_behind_a_script_that_could_not_run_alone_is_not_the_program(behin
     assert chosen(behind, SCRIPT).index == 1
     assert chosen(SCRIPT, behind).index == 0
     assert chosen(behind).index == 0  # alone it is judged for what it is
+    assert compile_check.check([behind, SCRIPT], None)["chosen"] == 1
 
 
 @pytest.mark.parametrize(
@@ -191,6 +192,7 @@ def test_block_behind_a_script_that_could_not_run_alone_is_not_the_program(behin
 )
 def test_script_that_brings_what_it_needs_is_the_program(code: str) -> None:
     assert chosen(code, SCRIPT).index == 0
+    assert compile_check.check([code, SCRIPT], None)["chosen"] == 0
 
 
 def test_names_of_the_prelude_need_no_import() -> None:
