@@ -187,12 +187,15 @@ def test_block_behind_a_script_that_could_not_run_alone_is_not_the_program(behin
         "with open(0) as f: print(f.read())",
         "class A:\n    b = 1\n    print(b)",
         "async def main():\n    print(1)\nimport asyncio\nasyncio.run(main())",
-        "import sys; print(' + '.join('x')) if 1 " + "+ 1" * 3000 + " else 0",
     ],
 )
 def test_script_that_brings_what_it_needs_is_the_program(code: str) -> None:
     assert chosen(code, SCRIPT).index == 0
     assert compile_check.check([code, SCRIPT], None)["chosen"] == 0
+
+
+def test_long_sum_is_looked_through_without_recursion() -> None:
+    assert chosen("print(1 " + "+ 1" * 2000 + ")", SCRIPT).index == 0
 
 
 def test_names_of_the_prelude_need_no_import() -> None:
