@@ -217,6 +217,13 @@ class Session(Record):
     in_flight: InFlight | None = None
     wall_time: float | None = None
 
+    @property
+    def servers(self) -> list[Json]:
+        """What each server said of itself, in the order of the card's endpoints."""
+        replicas = self.server.get("replicas")
+        more = replicas if isinstance(replicas, list) else []
+        return [self.server, *(one if isinstance(one, dict) else {} for one in more)]
+
 
 class Contract(Record):
     """`<part>.contract.json`: every condition that could move the number, and who ran when."""

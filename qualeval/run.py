@@ -203,7 +203,7 @@ class RunSession:
         self.judged = judged
         self.stopped: str | None = None
         self.interrupted = False
-        self.begun: set[str] = set()
+        self.judging: set[str] = set()
 
     def say(self, message: str, part: str = "-") -> None:
         """Tell the log and whoever watches."""
@@ -379,7 +379,7 @@ class RunSession:
         wanted = len(plan.items) * plan.repeats
         self.files.log(f"session starts: {len(missing)} of {wanted} to ask", plan.name)
         if self.workers is not None and plan.task.runs_code:
-            self.begun.add(plan.name)
+            self.judging.add(plan.name)
             self.watcher.part_starts(plan.name, 0, wanted)
             self._judge_what_is_there(plan, self.workers)
         else:
@@ -454,7 +454,7 @@ class RunSession:
         try:
             if not self.interrupted:
                 for plan in self.plans:
-                    if plan.task.runs_code and plan.name not in self.begun | self.judged.keys():
+                    if plan.task.runs_code and plan.name not in self.judging | self.judged.keys():
                         self._judge_what_is_there(plan, self.workers)
                 self.workers.use_all_cores()
                 for name, verdict in self.workers.told(wait=True):
@@ -472,9 +472,9 @@ class RunSession:
         replies = RawReplies(self.files.file(f"{plan.name}.gen.jsonl"))
         if replies:
             self.say(f"{len(replies)} programs to judge", plan.name)
-            if plan.name not in self.begun:
+            if plan.name not in self.judging:
                 self.watcher.part_starts(plan.name, 0, len(plan.items) * plan.repeats)
-            self.begun.add(plan.name)
+            self.judging.add(plan.name)
             begun(plan, replies, workers, tell=True)
 
     def _outcome(self) -> RunOutcome:

@@ -25,7 +25,6 @@ from qualeval.records import (
     CutOffRate,
     FailedRequest,
     InFlight,
-    Json,
     RunSummary,
     Session,
     Summary,
@@ -350,7 +349,7 @@ def _server_warnings(sessions: Sequence[Session]) -> Iterator[str]:
     """What of the server changed between sessions, or differs between replicas."""
     for session in sessions:
         for what in ("engine_version", "server_defaults"):
-            each = {canonical(server.get(what)): server.get(what) for server in _servers(session)}
+            each = {canonical(server.get(what)): server.get(what) for server in session.servers}
             if len(each) > 1:
                 yield f"the replicas differ in {what}: {', '.join(map(str, each.values()))}"
     for before, after in pairwise(sessions):
@@ -390,16 +389,9 @@ def _server_start(session: Session) -> str | None:
     """When the server process of a session started, or those of all replicas; None when one does
     not tell.
     """
-    starts = [server.get("process_started") for server in _servers(session)]
+    starts = [server.get("process_started") for server in session.servers]
     told = [start for start in starts if isinstance(start, str)]
     return " and ".join(told) if len(told) == len(starts) else None
-
-
-def _servers(session: Session) -> list[Json]:
-    """What each replica said of itself, the first one first."""
-    replicas = session.server.get("replicas")
-    more = replicas if isinstance(replicas, list) else []
-    return [session.server, *(one if isinstance(one, dict) else {} for one in more)]
 
 
 def summarize_run(label: str, parts: Mapping[str, Summary]) -> RunSummary:

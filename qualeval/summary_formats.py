@@ -157,9 +157,8 @@ def _index_result(row: Summary, taken: set[tuple[object, ...]]) -> dict[str, obj
         own_config = [source.config] if official and source.config else []
         dataset["config"] = ", ".join([*own_config, row.title])
     taken.add((dataset["type"], dataset.get("config")))
-    dataset["args"] = {"list": row.list}
-    if row.release is not None:
-        dataset["args"] = {"list": row.list, "rows": newest_of(row)}
+    newest = {"rows": newest_of(row)} if row.release is not None else {}
+    dataset["args"] = {"list": row.list, **newest}
     args: dict[str, object] = {
         "right": row.right,
         "n": row.n,

@@ -17,6 +17,7 @@ from model_server import running
 from stored_runs import change_lines, copied, hashes, record, set_in_object
 
 from qualeval.errors import ListError, OptionError, QualevalError, RunFolderError
+from qualeval.records import RunSummary, Summary
 from qualeval.summary_formats import model_index, run_summary, summarize_command
 
 Json = dict[str, Any]
@@ -158,11 +159,16 @@ def test_model_index_calls_a_sample_list_one_and_never_the_benchmark(run: Path) 
     assert limits == ["max_tokens 64 instead of 16,384"]
 
 
+def with_official_gpqa(run: Path) -> tuple[RunSummary, Summary]:
+    """The summary of a run, and its `gpqa` as if the official list had been asked."""
+    summary = run_summary(run)
+    named = {"list": "qualeval/gpqa-198/v1", "sample_list": False}
+    return summary, summary.parts["gpqa"].model_copy(update=named)
+
+
 def test_model_index_names_the_data_set_of_an_official_list(run: Path) -> None:
     """With config and split, where it has them; made texts have none."""
-    summary = run_summary(run)
-    gpqa = summary.parts["gpqa"]
-    official = gpqa.model_copy(update={"list": "qualeval/gpqa-198/v1", "sample_list": False})
+    summary, official = with_official_gpqa(run)
     made = official.model_copy(update={"part": "ruler", "list": "qualeval/ruler-lite/v1"})
     text = model_index(summary.model_copy(update={"parts": {"gpqa": official, "ruler": made}}))
     first, second = (result["dataset"] for result in model_index_of(text)["results"])
@@ -198,9 +204,7 @@ def test_model_index_keeps_rows_of_one_data_set_apart(run: Path) -> None:
     """`gpqa` and `think` ask one data set; the hub's tools merge what has one configuration."""
     from huggingface_hub import ModelCard
 
-    summary = run_summary(run)
-    gpqa = summary.parts["gpqa"]
-    official = gpqa.model_copy(update={"list": "qualeval/gpqa-198/v1", "sample_list": False})
+    summary, official = with_official_gpqa(run)
     thinks = official.model_copy(update={"part": "think", "title": "GPQA 30, thinking on"})
     text = model_index(summary.model_copy(update={"parts": {"gpqa": official, "think": thinks}}))
     saved = ModelCard(f"---\n{text}---\n").data.to_yaml()

@@ -29,6 +29,9 @@ _NOTHING_HAPPENS = (*_DEFINES, ast.Import, ast.ImportFrom, ast.Assert, ast.Pass)
 # Builtins hold the names of the prelude inside the sandbox.
 _KNOWN = frozenset(vars(builtins)) | {"__file__", "__builtins__", "__annotations__"}
 
+BEST = 2
+"""What a text of the first kind is worth."""
+
 
 def check(texts: Sequence[str], function: str | None) -> dict[str, object]:
     """The object that is written."""
@@ -49,9 +52,6 @@ def check(texts: Sequence[str], function: str | None) -> dict[str, object]:
         if worth == BEST:
             break  # texts behind it need not be compiled
     return {"chosen": chosen, "error": error}
-
-
-BEST = 2
 
 
 def _worth(text: bytes, function: str | None) -> int:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue
 from qualeval.card import Setup
 from qualeval.contract import ListCondition
 from qualeval.records import Json, Session, Summary
-from qualeval.report.read import PartRead, RunRead, servers_of
+from qualeval.report.read import PartRead, RunRead
 from qualeval.table import tenths, thousands
 from qualeval.tasks import TASKS
 
@@ -162,7 +162,7 @@ def _not_sent(defaults: JsonValue, sent: Json) -> Fact:
 
 def _of_session(session: Session) -> Iterator[Fact]:
     yield Fact("slots", _slots(session), session.slots_source or NOT_STATED)
-    sizes = dict.fromkeys(server.get("context_tokens") for server in servers_of(session))
+    sizes = dict.fromkeys(server.get("context_tokens") for server in session.servers)
     if any(isinstance(size, int) for size in sizes):
         told = (f"{size:,} tokens" if isinstance(size, int) else UNKNOWN for size in sizes)
         source = session.server.get("context_source")
@@ -177,7 +177,7 @@ def _slots(session: Session) -> str:
     endpoints = len(session.endpoints)
     if endpoints < 2:
         return str(session.slots)
-    own = [server.get("slots") for server in servers_of(session)]
+    own = [server.get("slots") for server in session.servers]
     split = f" ({' + '.join(map(str, own))})" if all(isinstance(one, int) for one in own) else ""
     return f"{session.slots} over {endpoints} endpoints{split}"
 
@@ -266,7 +266,7 @@ def server_of(run: RunRead) -> list[Fact]:
     if not sessions:
         return []
     last = sessions[-1]
-    servers, endpoints = servers_of(last), len(last.endpoints)
+    servers, endpoints = last.servers, len(last.endpoints)
     several = len(servers) > 1
     versions = [_text(server.get("engine_version")) for server in servers]
     facts = [
@@ -304,7 +304,7 @@ def _started(sessions: Sequence[Session]) -> str:
 
 
 def _starts(session: Session) -> str:
-    starts = (server.get("process_started") for server in servers_of(session))
+    starts = (server.get("process_started") for server in session.servers)
     return _of_each([moment(one) if isinstance(one, str) else UNKNOWN for one in starts])
 
 

@@ -87,14 +87,9 @@ def _conditions(part: PartRead) -> Iterator[Note]:
         yield Note(summary.title, text)
     if summary.sampling_source is None:
         yield Note(summary.title, "Where the sampling settings come from is not stated.", True)
-    if conditions.sandbox is not None and not _warned_of_sandbox(summary):
-        unsafe = conditions.sandbox.startswith(NO_SANDBOX)
-        yield Note(summary.title, f"Programs ran in: {conditions.sandbox}.", unsafe)
-
-
-def _warned_of_sandbox(part: Summary) -> bool:
-    """Whether a warning says already that there was none."""
-    return any("without a sandbox" in warning for warning in part.warnings)
+    # That there was none stands among the warnings.
+    if conditions.sandbox is not None and not conditions.sandbox.startswith(NO_SANDBOX):
+        yield Note(summary.title, f"Programs ran in: {conditions.sandbox}.")
 
 
 def _some_named(row: Summary) -> Iterator[Note]:

@@ -21,7 +21,6 @@ from qualeval.records import (
     Contract,
     FailedRequest,
     Item,
-    Json,
     RawReply,
     RunSummary,
     Session,
@@ -75,13 +74,6 @@ class PartRead:
     def last(self) -> Session | None:
         """The session that worked on the part last."""
         return self.contract.sessions[-1] if self.contract.sessions else None
-
-
-def servers_of(session: Session) -> list[Json]:
-    """What each server of a session said of itself, in the order of the card's endpoints."""
-    replicas = session.server.get("replicas")
-    more = replicas if isinstance(replicas, list) else []
-    return [session.server, *(one if isinstance(one, dict) else {} for one in more)]
 
 
 @dataclass(frozen=True, slots=True)

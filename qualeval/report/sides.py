@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from qualeval.findings import number_of
 from qualeval.records import Answer, FailedRequest, Json
 from qualeval.report.facts import UNKNOWN, moment
 from qualeval.report.read import Told
@@ -73,7 +74,7 @@ def side_of(told: Told) -> Side:
 
 def side_of_failure(failed: FailedRequest) -> Side:
     """A request that was given up: no answer, and nothing wrong with the model's."""
-    attempts = "1 attempt" if failed.attempts == 1 else f"{failed.attempts} attempts"
+    attempts = number_of(failed.attempts, "attempt")
     return Side(
         outcome="error",
         reason=f"Given up after {attempts}: {failed.kind}: {failed.message}",

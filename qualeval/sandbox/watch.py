@@ -29,14 +29,8 @@ class Used:
     is running or would like to.
     """
 
-    own: float
-    of_children: float
+    cpu_seconds: float
     running: bool
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Both together."""
-        return self.own + self.of_children
 
 
 @dataclass(slots=True)
@@ -144,12 +138,7 @@ def used_by(pid: int) -> Used | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         # The name in parentheses may hold anything.
         fields = _read(f"{pid}/stat").rpartition(b")")[2].split()
-        user, system, of_children, in_kernel = (int(ticks) for ticks in fields[11:15])
-        return Used(
-            own=(user + system) / TICKS_PER_SECOND,
-            of_children=(of_children + in_kernel) / TICKS_PER_SECOND,
-            running=fields[0] == b"R",
-        )
+        return Used(sum(map(int, fields[11:15])) / TICKS_PER_SECOND, running=fields[0] == b"R")
     return None
 
 
