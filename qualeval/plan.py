@@ -100,8 +100,9 @@ def merged(fields: Json, more: Json) -> Json:
     result = dict(fields)
     for name, value in more.items():
         old = result.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        result[name] = merged(old, value) if both else value  # type: ignore[arg-type]
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = merged(old, value)
+        result[name] = value
     return result
 
 
